@@ -1,0 +1,150 @@
+// Package rabbit is the one place for AMQP: it dials, explains why dialling did not work, publishes
+// with confirms, and converts between the client library's types and plain maps.
+package rabbit
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Config says how to reach a broker.
+type Config struct {
+	// URL is amqp:// or amqps://, with user and vhost.
+	URL string
+	// VHost replaces the vhost of URL where it is not empty.
+	VHost string
+	// CAFile is a PEM file with the authorities to trust instead of the system's. For amqps only.
+	CAFile string
+	// CertFile and KeyFile are PEM files with a client certificate. Both or neither; for amqps only.
+	CertFile, KeyFile string
+	// Name is shown as the connection's name by the broker's tools.
+	Name string
+	// Timeout bounds connecting and the handshake together. Zero means 10 s.
+	Timeout time.Duration
+	// Heartbeat is the interval of heartbeats. Zero means 10 s.
+	Heartbeat time.Duration
+}
+
+// The reasons why a connection cannot be had that time does not mend. [Dial] wraps them.
+var (
+	ErrBadURL      = errors.New("not a broker URL")
+	ErrCredentials = errors.New("the broker refused user and password")
+	ErrVHost       = errors.New("the vhost does not exist or the user has no access to it")
+	ErrTLS         = errors.New("TLS does not match")
+)
+
+// Temporary reports whether trying the same again later may work: everything but a bad URL, refused
+// credentials, an unknown vhost and a TLS mismatch.
+func Temporary(err error) bool {
+	for _, e := range []error{ErrBadURL, ErrCredentials, ErrVHost, ErrTLS} {
+		if errors.Is(err, e) {
+			return false
+		}
+	}
+	return true
+}
+
+// Dial opens a connection. Its errors are one line, name the broker and never hold the password.
+func Dial(ctx context.Context, c Config) (*amqp.Connection, error) {
+	uri, err := parse(c)
+	if err != nil {
+		return nil, err
+	}
+	where := net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port))
+	cfg := amqp.Config{
+		Vhost:      uri.Vhost,
+		Heartbeat:  orDefault(c.Heartbeat, 10*time.Second),
+		Properties: amqp.NewConnectionProperties(),
+		Locale:     "en_US",
+	}
+	if c.Name != "" {
+		cfg.Properties.SetClientConnectionName(c.Name)
+	}
+	if uri.Scheme == "amqps" {
+		if cfg.TLSClientConfig, err = tlsConfig(c, uri.Host); err != nil {
+			return nil, fmt.Errorf("connect to %s: %w: %w", where, ErrTLS, err)
+		}
+	}
+	timeout := orDefault(c.Timeout, 10*time.Second)
+	cfg.Dial = func(network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		// The library clears the deadline when the handshake is done.
+		if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return conn, nil
+	}
+	conn, err := amqp.DialConfig(uri.String(), cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", where, explain(err, uri))
+	}
+	return conn, nil
+}
+
+func parse(c Config) (amqp.URI, error) {
+	uri, err := amqp.ParseURI(c.URL)
+	if err != nil {
+		// The library's own error may quote the URL with its password.
+		return amqp.URI{}, fmt.Errorf("%w: expected amqp://user:password@host:port/vhost or amqps://…", ErrBadURL)
+	}
+	if c.VHost != "" {
+		uri.Vhost = c.VHost
+	}
+	return uri, nil
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+func tlsConfig(c Config, host string) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no PEM certificate", c.CAFile)
+		}
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return nil, errors.New("a client certificate needs both the certificate file and the key file")
+	}
+	if c.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Certificates = []tls.Certificate{cert}
+	}
+	return cfg, nil
+}
+
+// Redacted returns a broker URL without its password, for logs and errors. What is no URL comes back
+// as a constant, since nobody knows where the password is in it.
+func Redacted(brokerURL string) string {
+	u, err := url.Parse(brokerURL)
+	if err != nil || u.Host == "" {
+		return "(not a URL)"
+	}
+	return u.Redacted()
+}
