@@ -150,6 +150,10 @@ func (l Ladder) ReturnExchange() string { return l.Queue + ".return" }
 // ParkExchange returns the name of the fanout exchange that leads to the DLQ.
 func (l Ladder) ParkExchange() string { return l.Queue + ".park" }
 
+// RedriveExchange returns the name of the fanout exchange through which dead letters are given back to
+// the work queue with the routing key they had.
+func (l Ladder) RedriveExchange() string { return l.Queue + ".redrive" }
+
 // DeadLetterQueue returns the name of the DLQ, never empty.
 func (l Ladder) DeadLetterQueue() string {
 	if l.DLQ == "" {
