@@ -148,3 +148,19 @@ func Redacted(brokerURL string) string {
 	}
 	return u.Redacted()
 }
+
+// Check reports what is wrong with a Config as far as that shows without I/O. Its errors wrap
+// [ErrBadURL] or [ErrTLS] and never hold the password.
+func (c Config) Check() error {
+	uri, err := parse(c)
+	if err != nil {
+		return err
+	}
+	switch {
+	case (c.CertFile == "") != (c.KeyFile == ""):
+		return fmt.Errorf("%w: a client certificate needs both the certificate file and the key file", ErrTLS)
+	case uri.Scheme != "amqps" && (c.CAFile != "" || c.CertFile != ""):
+		return fmt.Errorf("%w: certificates are given, but the URL is amqp://; expected amqps://", ErrTLS)
+	}
+	return nil
+}
