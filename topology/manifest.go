@@ -11,7 +11,8 @@ const (
 
 // Manifest is everything that exists, or should, in one vhost: flat, in the broker's own terms. What
 // [Topology.Expand] makes and what is read from a broker are both a Manifest. Argument values are
-// int64, float64, bool, string, []any and map[string]any only.
+// int64, float64, bool, string, []any and map[string]any only. As JSON it comes back as it was: an
+// integer stays an int64 and a float64 a float64, whatever its value.
 type Manifest struct {
 	VHost     string     `json:"vhost"`
 	Exchanges []Exchange `json:"exchanges,omitempty"`
