@@ -68,6 +68,7 @@ func categoryOf(err error) retry.Category {
 		own       *categoryError
 		panicked  *panicError
 		verdict   *verdictError
+		timeout   *timeoutError
 		operation *net.OpError
 		network   net.Error
 		errno     syscall.Errno
@@ -79,7 +80,7 @@ func categoryOf(err error) retry.Category {
 		return retry.CategoryPanic
 	case errors.As(err, &verdict) && verdict.reason == retry.ReasonMalformed:
 		return retry.CategoryDeserialization
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+	case errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return retry.CategoryTimeout
 	case errors.As(err, &operation), errors.As(err, &network), errors.As(err, &errno) && isNetwork(errno):
 		return retry.CategoryDependency

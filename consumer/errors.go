@@ -3,6 +3,7 @@ package consumer
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rmqkit/rmqkit/retry"
 )
@@ -73,6 +74,17 @@ func (e *panicError) Unwrap() error {
 	err, _ := e.value.(error)
 	return err
 }
+
+// timeoutError is what a handler returned after its context had ended by HandlerTimeout.
+type timeoutError struct {
+	err   error
+	after time.Duration
+}
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("the handler's %v were over: %v", e.after, e.err)
+}
+func (e *timeoutError) Unwrap() error { return e.err }
 
 // crashError stands for the deaths of the processes that had a message.
 type crashError struct{ crashes int64 }

@@ -1,6 +1,10 @@
 package rabbit
 
-import amqp "github.com/rabbitmq/amqp091-go"
+import (
+	"bytes"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
 
 // Plain returns a deep copy of headers or arguments in which every amqp.Table, at any depth, is a
 // map[string]any: an amqp.Table inside an any is not a map[string]any to code that does not import
@@ -20,6 +24,8 @@ func plain(v any) any {
 	switch v := v.(type) {
 	case amqp.Table:
 		return Plain(v)
+	case []byte:
+		return bytes.Clone(v)
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {

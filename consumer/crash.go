@@ -1,0 +1,72 @@
+package consumer
+
+import (
+	"strconv"
+	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rmqkit/rmqkit/retry"
+)
+
+// headerDeliveryCount is where a quorum queue says how often a message came back unhandled.
+const headerDeliveryCount = "x-delivery-count"
+
+// crashes returns how often the consumers of a message died while they had it, from what the broker of
+// a version counted. It is 0 where the broker does not count: classic queues would show a header that
+// a publisher made up.
+func crashes(d amqp.Delivery, t retry.QueueType, version string, attempt int) int64 {
+	// Without the flag this is the first delivery, and the header can only be a publisher's.
+	if t != retry.Quorum || !d.Redelivered {
+		return 0
+	}
+	n := integer(d.Headers[headerDeliveryCount])
+	// RabbitMQ 4.0 counts nacks too, and the count travels through the ladder with the message. 4.3
+	// counts crashes only; 3.10 starts from 0 in each queue. For what lies between 4.0 and 4.3 the
+	// lower number is taken: better one crash more than a healthy message parked.
+	if major, minor := parseVersion(version); major == 4 && minor < 3 {
+		n -= int64(attempt - 1)
+	}
+	return max(n, 0)
+}
+
+// integer returns an integer of any AMQP type, or 0.
+func integer(v any) int64 {
+	switch n := v.(type) {
+	case int8:
+		return int64(n)
+	case uint8:
+		return int64(n)
+	case int16:
+		return int64(n)
+	case uint16:
+		return int64(n)
+	case int32:
+		return int64(n)
+	case uint32:
+		return int64(n)
+	case int:
+		return int64(n)
+	case int64:
+		return n
+	}
+	return 0
+}
+
+// parseVersion returns the first two numbers of a version such as "4.0.5". What cannot be read counts
+// as 4.0, whose rule parks the fewest.
+func parseVersion(version string) (major, minor int) {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return 4, 0
+	}
+	major, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return 4, 0
+	}
+	minor, err = strconv.Atoi(parts[1])
+	if err != nil {
+		return 4, 0
+	}
+	return major, minor
+}
