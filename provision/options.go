@@ -81,7 +81,7 @@ func resolveVHost(o Options, inFile string) (string, error) {
 	case !given, inURL == inFile, o.URLVHost:
 		return inURL, nil
 	}
-	return "", refusef("the broker URL names vhost %q and the topology vhost %q: say which one is meant", inURL, inFile)
+	return "", refusef("the broker URL names vhost %q and the topology vhost %q: say with --vhost which one is meant", inURL, inFile)
 }
 
 // urlVHost returns the vhost that a broker URL names, or "" if it names none.
