@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -52,7 +53,7 @@ func apply(ctx context.Context, o Options, t target, checkBroker func(string) to
 		Changes: []Change{}, Retired: []Retired{}, Warnings: []string{},
 	}
 	if wrong := checkBroker(report.BrokerVersion); len(wrong) > 0 {
-		return nil, fmt.Errorf("%w by what this broker is: %w", ErrRefused, wrong)
+		return nil, refuseBroker(wrong)
 	}
 	if err := checkTypes(ctx, o, vhost, t); err != nil {
 		return nil, err
@@ -65,13 +66,12 @@ func apply(ctx context.Context, o Options, t target, checkBroker func(string) to
 	if err != nil {
 		return nil, err
 	}
-	report.count(t, p)
-	if !dryRun {
-		err = carryOut(ctx, s, o, st, p, report)
-	} else {
-		report.preview(p)
-	}
-	if err != nil {
+	report.foresee(t, p)
+	if dryRun {
+		for _, step := range p.steps {
+			report.add(step.name, step.ops)
+		}
+	} else if err := carryOut(ctx, s, o, st, p, report); err != nil {
 		return report, err
 	}
 	return report, st.giveBack()
@@ -106,7 +106,7 @@ func decide(ctx context.Context, s *session, o Options, t target, st *store, rep
 	if !k.sure {
 		warnings, refusals := unrecorded(t, exists, why)
 		if len(refusals) > 0 {
-			return plan{}, errors.Join(&RefusedError{refusals}, st.giveBack())
+			return plan{}, errors.Join(&RefusedError{Reasons: refusals}, st.giveBack())
 		}
 		report.Warnings = append(report.Warnings, warnings...)
 	} else if k.note != "" {
@@ -126,35 +126,50 @@ func decide(ctx context.Context, s *session, o Options, t target, st *store, rep
 // carryOut does the steps of a plan.
 func carryOut(ctx context.Context, s *session, o Options, st *store, p plan, report *Report) error {
 	for _, step := range p.steps {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("stopped before %q; apply again to complete it: %w", step.name, context.Cause(ctx))
+		if ctx.Err() != nil {
+			return fmt.Errorf("stopped before it would %s; apply again to complete it: %w", step.name, context.Cause(ctx))
 		}
-		if err := carryOutStep(ctx, s, o, st, step, report); err != nil {
+		done, err := carryOutStep(ctx, s, o, st, step)
+		report.add(step.name, done)
+		if err != nil {
 			return fmt.Errorf("%s: %w; apply again to complete it", step.name, err)
 		}
 	}
 	return nil
 }
 
-func carryOutStep(ctx context.Context, s *session, o Options, st *store, step step, report *Report) error {
+// carryOutStep returns what it did, in the order of the plan.
+func carryOutStep(ctx context.Context, s *session, o Options, st *store, step step) ([]op, error) {
 	if step.write != nil {
 		if err := o.hook(step.name); err != nil {
-			return err
+			return nil, err
 		}
-		return st.write(ctx, *step.write)
+		return nil, st.write(ctx, *step.write)
 	}
-	report.changes(step)
+	indexes := make([]int, len(step.ops))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	done := make([]bool, len(step.ops))
 	progress := counter(o, step.name, len(step.ops))
-	return each(ctx, s, step.ops, func(w *worker, op op) error {
+	err := each(ctx, s, indexes, func(w *worker, i int) error {
 		if err := o.hook(step.name); err != nil {
 			return err
 		}
-		if err := w.perform(op); err != nil {
-			return fmt.Errorf("%v: %w", op.change(step.name), err)
+		if err := w.perform(step.ops[i]); err != nil {
+			return fmt.Errorf("%v: %w", step.ops[i].change(step.name), err)
 		}
+		done[i] = true
 		progress()
 		return nil
 	})
+	var did []op
+	for i, o := range step.ops {
+		if done[i] {
+			did = append(did, o)
+		}
+	}
+	return did, err
 }
 
 // perform does one thing that can be done again without harm.
@@ -191,11 +206,10 @@ func (o op) change(step string) Change {
 	return Change{Step: step, Action: o.action, Exchange: o.exchange, Queue: o.queue, Binding: o.binding}
 }
 
-// count fills in what follows from the plan alone.
-func (r *Report) count(t target, p plan) {
+// foresee fills in what the plan alone decides.
+func (r *Report) foresee(t target, p plan) {
 	r.Retired = append(r.Retired, p.retired...)
 	r.Resumed = p.resumed
-	r.BindingsEnsured = len(t.manifest.Bindings)
 	r.Unchanged = Counts{Exchanges: len(t.manifest.Exchanges), Queues: len(t.manifest.Queues)}
 	wanted := objectsOf(t.manifest)
 	for _, step := range p.steps {
@@ -203,28 +217,29 @@ func (r *Report) count(t target, p plan) {
 			switch {
 			case o.exchange != nil && wanted[object{topology.KindExchange, o.exchange.Name}]:
 				r.Unchanged.Exchanges--
-				r.Created.Exchanges++
 			case o.queue != nil && wanted[object{topology.KindQueue, o.queue.Name}]:
 				r.Unchanged.Queues--
-				r.Created.Queues++
-			case o.action == ActionUnbind:
-				r.BindingsRemoved++
 			}
 		}
 	}
 }
 
-// changes adds what a step changes.
-func (r *Report) changes(s step) {
-	for _, o := range s.ops {
-		if !o.known {
-			r.Changes = append(r.Changes, o.change(s.name))
+// add adds what a step did, or would do.
+func (r *Report) add(step string, ops []op) {
+	for _, o := range ops {
+		switch {
+		case step == stepStore:
+		case o.exchange != nil:
+			r.Created.Exchanges++
+		case o.queue != nil:
+			r.Created.Queues++
+		case o.action == ActionUnbind:
+			r.BindingsRemoved++
+		case !strings.HasPrefix(step, prefixFinishing):
+			r.BindingsEnsured++
 		}
-	}
-}
-
-func (r *Report) preview(p plan) {
-	for _, s := range p.steps {
-		r.changes(s)
+		if !o.known {
+			r.Changes = append(r.Changes, o.change(step))
+		}
 	}
 }

@@ -19,6 +19,9 @@ var (
 // RefusedError is every reason, other than mismatches, why apply would not begin. It is [ErrRefused].
 type RefusedError struct {
 	Reasons []string
+
+	// cause is what the reasons were made of, or nil.
+	cause error
 }
 
 // Error returns the reasons, one on a line.
@@ -26,6 +29,17 @@ func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "\n") }
 
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+// Unwrap returns the [topology.Diagnostics] if the version of the broker is the reason, and else nil.
+func (e *RefusedError) Unwrap() error { return e.cause }
+
+func refuseBroker(wrong topology.Diagnostics) error {
+	e := &RefusedError{cause: wrong}
+	for _, d := range wrong {
+		e.Reasons = append(e.Reasons, d.String())
+	}
+	return e
+}
 
 func refusef(format string, args ...any) error {
 	return &RefusedError{Reasons: []string{fmt.Sprintf(format, args...)}}

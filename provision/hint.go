@@ -103,11 +103,14 @@ var plugins = map[string]string{
 	"x-rtopic":          "rabbitmq_rtopic_exchange",
 }
 
+// coreTypes are the exchange types of every broker.
+var coreTypes = []string{"direct", "fanout", "topic", "headers"}
+
 // pluginTypes returns the exchange types in m that not every broker has, with the first exchange of
 // each.
 func pluginTypes(m topology.Manifest) []topology.Exchange {
 	var out []topology.Exchange
-	seen := []string{"direct", "fanout", "topic", "headers"}
+	seen := slices.Clone(coreTypes)
 	for _, e := range m.Exchanges {
 		if !slices.Contains(seen, e.Type) {
 			seen = append(seen, e.Type)

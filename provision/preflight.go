@@ -177,7 +177,9 @@ func declare(ch *amqp.Channel, o object, p properties) error {
 }
 
 // absent reports whether a 404 says that there is no such object, and nothing else.
-func absent(err error, o object) bool { return strings.Contains(reason(err), "no "+string(o.kind)+" ") }
+func absent(err error, o object) bool {
+	return strings.HasPrefix(reason(err), "NOT_FOUND - no "+string(o.kind)+" '")
+}
 
 // reason returns the broker's text without its code.
 func reason(err error) string {
@@ -228,7 +230,7 @@ func verdict(t target, o Options, sights []sight) (warnings []string, _ error) {
 		errs = append(errs, &MismatchError{mismatches})
 	}
 	if len(reasons) > 0 {
-		errs = append(errs, &RefusedError{reasons})
+		errs = append(errs, &RefusedError{Reasons: reasons})
 	}
 	return warnings, errors.Join(errs...)
 }

@@ -21,7 +21,7 @@ type Report struct {
 	// Created and Unchanged count the objects of the topology.
 	Created   Counts `json:"created"`
 	Unchanged Counts `json:"unchanged"`
-	// BindingsEnsured counts the bindings that exist in the end, whether or not they did before: AMQP
+	// BindingsEnsured counts the bindings of the topology that exist now, whether or not they did before: AMQP
 	// cannot tell.
 	BindingsEnsured int `json:"bindings_ensured"`
 	BindingsRemoved int `json:"bindings_removed"`

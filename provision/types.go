@@ -23,7 +23,7 @@ func checkTypes(ctx context.Context, o Options, vhost string, t target) error {
 		}
 	}
 	if len(reasons) > 0 {
-		return &RefusedError{reasons}
+		return &RefusedError{Reasons: reasons}
 	}
 	return nil
 }
