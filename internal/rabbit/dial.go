@@ -3,6 +3,7 @@
 package rabbit
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -53,13 +55,14 @@ func Temporary(err error) bool {
 	return true
 }
 
-// Dial opens a connection. Its errors are one line, name the broker and never hold the password.
+// Dial opens a connection. Its errors are one line, name the broker and never hold the password. The
+// end of ctx ends a dial, whatever it waits for, and nothing later.
 func Dial(ctx context.Context, c Config) (*amqp.Connection, error) {
 	uri, err := parse(c)
 	if err != nil {
 		return nil, err
 	}
-	where := net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port))
+	where := net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port))
 	cfg := amqp.Config{
 		Vhost:      uri.Vhost,
 		Heartbeat:  orDefault(c.Heartbeat, 10*time.Second),
@@ -70,39 +73,67 @@ func Dial(ctx context.Context, c Config) (*amqp.Connection, error) {
 		cfg.Properties.SetClientConnectionName(c.Name)
 	}
 	if uri.Scheme == "amqps" {
-		if cfg.TLSClientConfig, err = tlsConfig(c, uri.Host); err != nil {
+		if cfg.TLSClientConfig, err = tlsConfig(c, uri); err != nil {
 			return nil, fmt.Errorf("connect to %s: %w: %w", where, ErrTLS, err)
 		}
 	}
-	timeout := orDefault(c.Timeout, 10*time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, orDefault(c.Timeout, 10*time.Second), errTimeout)
+	defer cancel()
+	var (
+		socket *sniffer
+		stop   = func() bool { return true }
+	)
 	cfg.Dial = func(network, addr string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		// The library clears the deadline when the handshake is done.
-		if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-		return conn, nil
+		socket = &sniffer{Conn: conn}
+		// The library knows no context; closing the socket ends whatever it waits for.
+		stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+		return socket, nil
 	}
-	conn, err := amqp.DialConfig(uri.String(), cfg)
+	conn, err := amqp.DialConfig(c.URL, cfg)
+	if !stop() && err == nil {
+		err = net.ErrClosed
+	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", where, explain(err, uri))
+		if socket != nil {
+			// The library leaves it open after some mistakes.
+			_ = socket.Close()
+		}
+		return nil, fmt.Errorf("connect to %s: %w", where, explain(ctx, err, uri, socket))
 	}
 	return conn, nil
+}
+
+// Check reports what is wrong with a Config as far as that shows without I/O. Its errors wrap
+// [ErrBadURL] or [ErrTLS] and never hold the password.
+func (c Config) Check() error {
+	_, err := parse(c)
+	return err
 }
 
 func parse(c Config) (amqp.URI, error) {
 	uri, err := amqp.ParseURI(c.URL)
 	if err != nil {
 		// The library's own error may quote the URL with its password.
-		return amqp.URI{}, fmt.Errorf("%w: expected amqp://user:password@host:port/vhost or amqps://…", ErrBadURL)
+		return amqp.URI{}, fmt.Errorf("%w: expected amqp://user:password@host:port/vhost or amqps://…, with what is not a letter or digit in user and password percent-encoded", ErrBadURL)
+	}
+	if uri.Port < 1 || uri.Port > 65535 {
+		return amqp.URI{}, fmt.Errorf("%w: port %d; expected 1 to 65535", ErrBadURL, uri.Port)
 	}
 	if c.VHost != "" {
 		uri.Vhost = c.VHost
+	}
+	if len(uri.Vhost) > 255 {
+		return amqp.URI{}, fmt.Errorf("%w: the vhost has %d bytes; expected at most 255", ErrBadURL, len(uri.Vhost))
+	}
+	switch {
+	case (c.CertFile == "") != (c.KeyFile == ""):
+		return amqp.URI{}, fmt.Errorf("%w: a client certificate needs both the certificate file and the key file", ErrTLS)
+	case uri.Scheme != "amqps" && (c.CAFile != "" || c.CertFile != ""):
+		return amqp.URI{}, fmt.Errorf("%w: certificates are given, but the URL is amqp://; expected amqps://", ErrTLS)
 	}
 	return uri, nil
 }
@@ -114,27 +145,26 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-func tlsConfig(c Config, host string) (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
+// tlsConfig returns what TLS needs. What the URL says in its query counts where c says nothing.
+func tlsConfig(c Config, uri amqp.URI) (*tls.Config, error) {
+	ca, cert, key := cmp.Or(c.CAFile, uri.CACertFile), cmp.Or(c.CertFile, uri.CertFile), cmp.Or(c.KeyFile, uri.KeyFile)
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(uri.ServerName, uri.Host)}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
 		if err != nil {
 			return nil, err
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate", c.CAFile)
+			return nil, fmt.Errorf("%s holds no PEM certificate", ca)
 		}
 	}
-	if (c.CertFile == "") != (c.KeyFile == "") {
-		return nil, errors.New("a client certificate needs both the certificate file and the key file")
-	}
-	if c.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, err
 		}
-		cfg.Certificates = []tls.Certificate{cert}
+		cfg.Certificates = []tls.Certificate{pair}
 	}
 	return cfg, nil
 }
@@ -147,20 +177,4 @@ func Redacted(brokerURL string) string {
 		return "(not a URL)"
 	}
 	return u.Redacted()
-}
-
-// Check reports what is wrong with a Config as far as that shows without I/O. Its errors wrap
-// [ErrBadURL] or [ErrTLS] and never hold the password.
-func (c Config) Check() error {
-	uri, err := parse(c)
-	if err != nil {
-		return err
-	}
-	switch {
-	case (c.CertFile == "") != (c.KeyFile == ""):
-		return fmt.Errorf("%w: a client certificate needs both the certificate file and the key file", ErrTLS)
-	case uri.Scheme != "amqps" && (c.CAFile != "" || c.CertFile != ""):
-		return fmt.Errorf("%w: certificates are given, but the URL is amqp://; expected amqps://", ErrTLS)
-	}
-	return nil
 }
