@@ -42,6 +42,9 @@ var (
 	headerArguments = argumentRules{what: "headers", fields: map[string]string{argMatch: "match"}}
 )
 
+// quotes are the styles of a value that is a text whatever it looks like.
+const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+
 // arguments reads a table of arguments.
 func (d *decoder) arguments(n *yaml.Node, rules argumentRules) map[string]any {
 	if !d.is(n, yaml.MappingNode, rules.what) {
@@ -66,7 +69,7 @@ func (d *decoder) arguments(n *yaml.Node, rules argumentRules) map[string]any {
 		if !ok {
 			continue
 		}
-		if want := rules.types[k.Value]; want != "" && want != kindOf(v) {
+		if want := rules.types[k.Value]; want != "" && want != d.kind(v) {
 			d.wrong(v, k.Value, article(want), "the broker refuses any other type")
 			continue
 		}
@@ -117,7 +120,11 @@ func (d *decoder) argument(n *yaml.Node, what string) (any, bool) {
 		}
 		return out, true
 	}
-	switch kindOf(n) {
+	kind := kindOf(n)
+	if d.variables[n] && n.Style&quotes == 0 {
+		kind = d.kind(n)
+	}
+	switch kind {
 	case "boolean":
 		return strings.EqualFold(n.Value, "true"), true
 	case "integer":
@@ -137,7 +144,7 @@ func (d *decoder) argument(n *yaml.Node, what string) (any, bool) {
 		return n.Value, true
 	}
 	d.refuse(n, Diagnostic{
-		Code: codeArgument, Message: fmt.Sprintf("%s is %s", what, article(kindOf(n))),
+		Code: codeArgument, Message: fmt.Sprintf("%s is %s", what, article(kind)),
 		Expected: "a number, boolean, text, list or mapping", Hint: "put quotes around it",
 	})
 	return nil, false

@@ -14,7 +14,9 @@ type checker struct {
 	// exchanges are those of the file, external ones included.
 	exchanges map[string]*exchangeText
 	queues    map[string]*queueText
-	names     []string
+	// from is the bindings by their exchange.
+	from  map[string][]edge
+	names []string
 	// owners are the generated objects and the work queues that they belong to.
 	owners map[sourceKey]*queueText
 }
@@ -23,7 +25,7 @@ type checker struct {
 func (d *decoder) check(f *fileText) {
 	c := &checker{
 		decoder: d, file: f, exchanges: map[string]*exchangeText{}, queues: map[string]*queueText{},
-		owners: map[sourceKey]*queueText{},
+		owners: map[sourceKey]*queueText{}, from: map[string][]edge{},
 	}
 	for _, x := range f.exchanges {
 		c.exchanges[x.Name] = x
@@ -91,7 +93,7 @@ func (c *checker) known(n *yaml.Node, what, name string) bool {
 	}
 	x := Diagnostic{
 		Code: codeUndeclared, Message: fmt.Sprintf("%s %q is not declared", what, shown(name)), Expected: "an exchange of this file",
-		Hint: didYouMean(name, c.names),
+		Hint: c.didYouMean(name, c.names),
 	}
 	if q := c.owners[sourceKey{KindExchange, name, ""}]; q != nil {
 		x.Code = codeLadderOwned
@@ -134,6 +136,9 @@ func (c *checker) bindings(kind DestinationKind, destination string, specs []Bin
 			continue
 		}
 		c.bindingKey(n, b)
+		if !c.clean(n.Node) {
+			continue
+		}
 		id := Binding{Source: b.Exchange, Destination: destination, DestinationKind: kind, RoutingKey: b.Key, Arguments: b.Arguments}.identity()
 		if first, ok := c.file.sources.bindings[id]; ok {
 			c.refuse(n.Node, Diagnostic{
@@ -143,6 +148,7 @@ func (c *checker) bindings(kind DestinationKind, destination string, specs []Bin
 			continue
 		}
 		c.file.sources.bindings[id] = c.of(n.Node)
+		c.from[b.Exchange] = append(c.from[b.Exchange], edge{kind, destination, b})
 	}
 }
 
@@ -172,7 +178,7 @@ func (c *checker) bindingKey(n bindNode, b BindSpec) {
 			missing("key", `such as key: order.*; "#" is everything`)
 		}
 	case "headers":
-		if headers == nil && n.values["arguments"] == nil {
+		if headers == nil && n.values["arguments"] == nil && n.values["match"] == nil {
 			missing("headers", "such as headers: {format: pdf}; {} is everything")
 		}
 	case "x-consistent-hash":

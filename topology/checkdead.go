@@ -93,6 +93,13 @@ func (c *checker) deadLetterExchange(n *yaml.Node) bool {
 	return c.known(n, "dead-letter exchange", n.Value)
 }
 
+// edge is a binding of the file.
+type edge struct {
+	kind DestinationKind
+	to   string
+	spec BindSpec
+}
+
 // routes reports whether something that is dead-lettered to the exchange may reach a queue. Without a
 // routing key of its own it may have any.
 func (c *checker) routes(exchange string, key *yaml.Node) bool {
@@ -108,18 +115,9 @@ func (c *checker) routes(exchange string, key *yaml.Node) bool {
 			return false
 		}
 		seen[name] = true
-		for _, q := range c.file.queues {
-			for _, b := range q.Bind {
-				if b.Exchange == name && c.matches(b, key) {
-					return true
-				}
-			}
-		}
-		for _, to := range c.file.exchanges {
-			for _, b := range to.Bind {
-				if b.Exchange == name && c.matches(b, key) && reach(to.Name) {
-					return true
-				}
+		for _, e := range c.from[name] {
+			if c.matches(e.spec, key) && (e.kind == ToQueue || reach(e.to)) {
+				return true
 			}
 		}
 		return x.AlternateExchange != "" && reach(x.AlternateExchange)

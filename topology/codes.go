@@ -8,6 +8,7 @@ const (
 	codeCharacter    = "bad-character"
 	codeSyntax       = "yaml-syntax"
 	codeTooDeep      = "too-deep"
+	codeTooMany      = "too-many-mistakes"
 	codeEmpty        = "empty"
 	codeDocuments    = "several-documents"
 	codeAlias        = "alias"

@@ -90,6 +90,9 @@ func (d *decoder) exchanges(f *fileText, n *yaml.Node) {
 	if !d.is(n, yaml.MappingNode, "exchanges") {
 		return
 	}
+	if !d.few(n, "exchanges") {
+		return
+	}
 	for k, v := range pairs(n) {
 		x := &exchangeText{name: k}
 		x.Name, x.Durable = k.Value, true
@@ -105,6 +108,9 @@ func (d *decoder) exchanges(f *fileText, n *yaml.Node) {
 }
 
 func (d *decoder) queues(f *fileText) {
+	if !d.few(f.queueNodes, "queues") {
+		return
+	}
 	for k, v := range pairs(f.queueNodes) {
 		if d.bad[k] {
 			continue
@@ -121,6 +127,18 @@ func (d *decoder) queues(f *fileText) {
 		q.values = mapping(d, v, "queue", queueKeys, q)
 		f.queues = append(f.queues, q)
 	}
+}
+
+// few reports whether there are few enough for one broker, and reports if not.
+func (d *decoder) few(n *yaml.Node, what string) bool {
+	if len(n.Content) <= 2*maxObjects {
+		return true
+	}
+	d.refuse(n.Content[2*maxObjects], Diagnostic{
+		Code: codeTooLarge, Message: fmt.Sprintf("%d %s", len(n.Content)/2, what), Expected: fmt.Sprintf("at most %d", maxObjects),
+		Hint: "split the topology into files of their own names",
+	})
+	return false
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }

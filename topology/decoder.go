@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -13,7 +14,13 @@ const (
 	maxDepth = 32
 	// maxVisits bounds the work on one file: defaults are read again for every queue, so that a small
 	// file could otherwise ask for a lot.
-	maxVisits = 2_000_000
+	maxVisits = 250_000
+	// maxObjects bounds the queues, and the exchanges, of one file: a ladder makes ten objects and more.
+	maxObjects = 10_000
+	// maxDiagnostics is where reporting ends.
+	maxDiagnostics = 1_000
+	// maxGuesses bounds the words that are compared for hints.
+	maxGuesses = 50_000
 )
 
 // decoder reads one file and collects what is wrong with it.
@@ -24,8 +31,12 @@ type decoder struct {
 	diagnostics Diagnostics
 	seen        map[Diagnostic]bool
 	// bad nodes have been reported; whoever meets one says nothing.
-	bad    map[*yaml.Node]bool
-	visits int
+	bad map[*yaml.Node]bool
+	// variables are the nodes that were filled in from the environment.
+	variables map[*yaml.Node]bool
+	visits    int
+	// filled counts the bytes that came from the environment, guesses the words that were compared.
+	filled, guesses int
 }
 
 func (d *decoder) at(line, column int) Position {
@@ -36,11 +47,21 @@ func (d *decoder) of(n *yaml.Node) Position { return d.at(n.Line, n.Column) }
 
 // add reports a diagnostic, once.
 func (d *decoder) add(x Diagnostic) {
-	if !d.seen[x] {
-		d.seen[x] = true
-		d.diagnostics = append(d.diagnostics, x)
+	if d.full() || d.seen[x] {
+		return
+	}
+	d.seen[x] = true
+	d.diagnostics = append(d.diagnostics, x)
+	if d.full() {
+		d.diagnostics = append(d.diagnostics, Diagnostic{
+			Position: x.Position, Code: codeTooMany, Message: fmt.Sprintf("%d mistakes; what else is wrong is not shown", maxDiagnostics),
+			Expected: "fewer",
+		})
 	}
 }
+
+// full reports whether nothing more is reported.
+func (d *decoder) full() bool { return len(d.diagnostics) >= maxDiagnostics }
 
 // refuse reports what is wrong at n and marks it.
 func (d *decoder) refuse(n *yaml.Node, x Diagnostic) {
@@ -75,12 +96,15 @@ func (d *decoder) visit(n *yaml.Node) bool {
 			Hint: "split the topology into files of their own names",
 		})
 	}
-	return d.visits < maxVisits
+	return d.visits < maxVisits && !d.full()
 }
 
 // prepare goes through the whole tree once: it refuses what YAML can do and we do not want, and fills
 // in the environment. It reports whether the rest may be read.
 func (d *decoder) prepare(n *yaml.Node, depth int) bool {
+	if d.full() {
+		return false
+	}
 	if depth > maxDepth {
 		d.refuse(n, Diagnostic{
 			Code: codeTooDeep, Message: "nested too deeply", Expected: fmt.Sprintf("at most %d levels", maxDepth),
@@ -160,6 +184,11 @@ func (d *decoder) key(k *yaml.Node) bool {
 		d.refuse(k, Diagnostic{Code: codeTag, Message: fmt.Sprintf("tag %q at a key", k.Tag), Expected: "a plain key"})
 	case k.ShortTag() == "!!null":
 		d.refuse(k, Diagnostic{Code: codeWrongType, Message: "an empty key", Expected: "a text", Hint: `a name like that needs quotes`})
+	case strings.Contains(k.Value, "${"):
+		d.refuse(k, Diagnostic{
+			Code: codeVariable, Message: fmt.Sprintf("a variable in the key %q", shown(k.Value)), Expected: "a plain key",
+			Hint: "only values are filled in from the environment",
+		})
 	default:
 		return true
 	}

@@ -52,7 +52,7 @@ func (d *decoder) exchangeType(x *exchangeText, n *yaml.Node) {
 	}
 	d.refuse(n, Diagnostic{
 		Code: codeValue, Message: fmt.Sprintf("type is %s", quoted(n)),
-		Expected: oneOf(exchangeTypes) + ", or a plugin's type, which begins with x-", Hint: didYouMean(s, exchangeTypes),
+		Expected: oneOf(exchangeTypes) + ", or a plugin's type, which begins with x-", Hint: d.didYouMean(s, exchangeTypes),
 	})
 }
 

@@ -34,8 +34,11 @@ func (d *decoder) name(n *yaml.Node, kind Kind, s string, most int) bool {
 	case s == "":
 		return refuse(codeName, "is empty", "1 to 255 bytes", "")
 	case i >= 0:
-		return refuse(codeName, fmt.Sprintf("%q has a control character", shown(s)), "printable text",
-			"the broker strips line breaks silently, and then it is another name")
+		hint := ""
+		if strings.ContainsAny(s, "\r\n") {
+			hint = "the broker strips line breaks silently, and then it is another name"
+		}
+		return refuse(codeName, fmt.Sprintf("%q has a control character", shown(s)), "printable text", hint)
 	case len(s) > most && most < maxName && len(s) <= maxName:
 		return refuse(codeName, fmt.Sprintf("has %d bytes", len(s)), fmt.Sprintf("at most %d here", most),
 			"names are made from it, and the broker takes at most 255")

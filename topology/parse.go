@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strconv"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -29,7 +26,7 @@ func Parse(file string, data []byte) (*Topology, error) { return Parser{}.Parse(
 
 // Parse is like the function [Parse], with the parser's variables.
 func (p Parser) Parse(file string, data []byte) (*Topology, error) {
-	d := &decoder{file: file, lookup: p.LookupEnv, bad: map[*yaml.Node]bool{}, seen: map[Diagnostic]bool{}}
+	d := &decoder{file: file, lookup: p.LookupEnv, bad: map[*yaml.Node]bool{}, variables: map[*yaml.Node]bool{}, seen: map[Diagnostic]bool{}}
 	if d.lookup == nil {
 		d.lookup = os.LookupEnv
 	}
@@ -95,51 +92,4 @@ func decodeNode(dec *yaml.Decoder, doc *yaml.Node) (err error) {
 		}
 	}()
 	return dec.Decode(doc)
-}
-
-var (
-	errorLine     = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
-	unknownAnchor = regexp.MustCompile(`^unknown anchor '([^']*)' referenced$`)
-)
-
-// syntax turns an error of the YAML parser into a diagnostic. The parser tells the line at best, and
-// not always the right one.
-func (d *decoder) syntax(err error, data []byte) Diagnostic {
-	lines := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
-	line, message := 1, err.Error()
-	if m := errorLine.FindStringSubmatch(message); m != nil {
-		message = m[2]
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			line = min(max(n, 1), len(lines))
-		}
-	}
-	out := Diagnostic{Position: d.at(line, 1), Code: codeSyntax, Message: "not YAML: " + message}
-	if m := unknownAnchor.FindStringSubmatch(message); m != nil {
-		out.Code, out.Message = codeAlias, fmt.Sprintf("alias %q", "*"+m[1])
-		out.Expected, out.Hint = "a value", "write the value out; aliases are not supported, and a text that begins with * needs quotes"
-		out.Position = find(d, lines, "*"+m[1])
-		return out
-	}
-	// Tabs are the most common reason, and the parser's own words for them help nobody.
-	for n := max(line-2, 1); n <= min(line+1, len(lines)); n++ {
-		text := lines[n-1]
-		indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
-		if i := strings.IndexByte(indent, '\t'); i >= 0 {
-			out.Position = d.at(n, i+1)
-			out.Message, out.Expected = "a tab in the indentation", "spaces"
-			return out
-		}
-	}
-	out.Position.Column = 1 + len(lines[line-1]) - len(strings.TrimLeft(lines[line-1], " "))
-	return out
-}
-
-// find returns the place of the first line that has text.
-func find(d *decoder, lines []string, text string) Position {
-	for i, l := range lines {
-		if j := strings.Index(l, text); j >= 0 {
-			return d.at(i+1, len([]rune(l[:j]))+1)
-		}
-	}
-	return d.at(1, 1)
 }

@@ -176,9 +176,27 @@ func (d *decoder) threshold(n *yaml.Node, what string) *Threshold {
 	return t
 }
 
+// isNone reports whether n is the word none; what else stands where a mapping should is reported with
+// a hint.
+func (d *decoder) isNone(n *yaml.Node, what, hint string) (isNone, isMapping bool) {
+	switch {
+	case d.bad[n] || n.Kind == yaml.MappingNode:
+		return false, !d.bad[n]
+	case n.Kind == yaml.ScalarNode && n.Value == none:
+		return true, false
+	}
+	message := fmt.Sprintf("%s is %s", what, article(kindOf(n)))
+	if n.Kind == yaml.ScalarNode {
+		message += ", " + quoted(n)
+	}
+	d.refuse(n, Diagnostic{Code: codeWrongType, Message: message, Expected: "a mapping or none", Hint: hint})
+	return false, false
+}
+
 func (d *decoder) deadLetter(q *queueText, n *yaml.Node) {
-	if n.Kind == yaml.ScalarNode && n.Value == none {
-		q.noDLQ = true
+	isNone, isMapping := d.isNone(n, "dead_letter", "such as dead_letter: {owner: my-team}")
+	if !isMapping {
+		q.noDLQ = isNone
 		return
 	}
 	q.DeadLetter = &DeadLetterSpec{}

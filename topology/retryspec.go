@@ -128,7 +128,7 @@ func (d *decoder) band(j *jitter, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && !percentage.MatchString(n.Value) && kindOf(n) == "text" {
 		d.refuse(n, Diagnostic{
 			Code: codePercent, Message: "jitter is " + quoted(n), Expected: `a percentage such as 20%, "full" or "none"`,
-			Hint: didYouMean(n.Value, []string{"full", none}),
+			Hint: d.didYouMean(n.Value, []string{"full", none}),
 		})
 		return
 	}
@@ -164,7 +164,7 @@ func (j jitter) over(delay time.Duration) []time.Duration {
 // retrySpec reads retry and returns nil for none. The second result is the nodes that the tiers come
 // from.
 func (d *decoder) retrySpec(n *yaml.Node) (*RetrySpec, []*yaml.Node) {
-	if n.Kind == yaml.ScalarNode && n.Value == none {
+	if _, isMapping := d.isNone(n, "retry", "such as retry: {delays: [2s, 8s, 30s]}"); !isMapping {
 		return nil, nil
 	}
 	var r retryText

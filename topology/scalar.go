@@ -17,12 +17,20 @@ func (d *decoder) scalar(n *yaml.Node, what string) (kind string, ok bool) {
 	if !d.is(n, yaml.ScalarNode, what) {
 		return "", false
 	}
-	return kindOf(n), true
+	return d.kind(n), true
+}
+
+// kind is like kindOf; what came from the environment is what it looks like.
+func (d *decoder) kind(n *yaml.Node) string {
+	if d.variables[n] {
+		return kindOf(&yaml.Node{Kind: yaml.ScalarNode, Value: n.Value})
+	}
+	return kindOf(n)
 }
 
 func (d *decoder) wrong(n *yaml.Node, what, expected, hint string) {
 	d.refuse(n, Diagnostic{
-		Code: codeWrongType, Message: fmt.Sprintf("%s is %s, %s", what, article(kindOf(n)), quoted(n)),
+		Code: codeWrongType, Message: fmt.Sprintf("%s is %s, %s", what, article(d.kind(n)), quoted(n)),
 		Expected: expected, Hint: hint,
 	})
 }
@@ -35,11 +43,13 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	switch kind {
-	case "text":
+	switch {
+	case kind == "text", d.variables[n]:
 		return n.Value, true
-	case "empty value":
-		d.refuse(n, Diagnostic{Code: codeWrongType, Message: what + " is empty", Expected: "a text", Hint: `an empty text is ""`})
+	case kind == "empty value":
+		d.refuse(n, Diagnostic{
+			Code: codeWrongType, Message: what + " is empty", Expected: "a text", Hint: `an empty text is ""; a # begins a comment unless it is in quotes`,
+		})
 	default:
 		d.wrong(n, what, "a text", fmt.Sprintf("put it in quotes: %q", shown(n.Value)))
 	}
@@ -54,7 +64,7 @@ func (d *decoder) choice(n *yaml.Node, what string, words ...string) (string, bo
 	}
 	if !slices.Contains(words, s) {
 		d.refuse(n, Diagnostic{
-			Code: codeValue, Message: fmt.Sprintf("%s is %s", what, quoted(n)), Expected: oneOf(words), Hint: didYouMean(s, words),
+			Code: codeValue, Message: fmt.Sprintf("%s is %s", what, quoted(n)), Expected: oneOf(words), Hint: d.didYouMean(s, words),
 		})
 		return "", false
 	}
@@ -88,6 +98,9 @@ func (d *decoder) integer(n *yaml.Node, what string, least, most int64) (int64, 
 	}
 	plain := decimal.MatchString(n.Value)
 	expected := fmt.Sprintf("a whole number from %d to %d", least, most)
+	if most == math.MaxInt64 {
+		expected = fmt.Sprintf("a whole number of %d or more", least)
+	}
 	switch {
 	case kind == "text" && plain:
 		d.wrong(n, what, expected, "remove the quotes")

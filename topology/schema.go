@@ -81,10 +81,13 @@ func mapping[T any](d *decoder, n *yaml.Node, what string, s schema[T], into *T)
 func (d *decoder) unknown(k *yaml.Node, what string, known []string) {
 	x := Diagnostic{
 		Code: codeUnknownKey, Message: fmt.Sprintf("unknown key %q in %s", shown(k.Value), what),
-		Expected: oneOf(known), Hint: didYouMean(k.Value, known),
+		Expected: oneOf(known), Hint: d.didYouMean(k.Value, known),
 	}
 	if h, ok := hints[k.Value]; ok && x.Hint == "" {
 		x.Hint = h
+	}
+	if x.Hint != "" {
+		x.Expected = "one of the keys of " + what
 	}
 	if l, ok := later[k.Value]; ok && x.Hint == "" {
 		x.Hint = l + " are not supported yet"

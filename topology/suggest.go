@@ -70,8 +70,11 @@ func distance(a, b string, limit int) int {
 
 func abs(n int) int { return max(n, -n) }
 
-// didYouMean returns a hint, or "".
-func didYouMean(word string, candidates []string) string {
+// didYouMean returns a hint, or "". After very many words it gives up: a hostile file has more.
+func (d *decoder) didYouMean(word string, candidates []string) string {
+	if d.guesses += len(candidates); d.guesses > maxGuesses {
+		return ""
+	}
 	if near := nearest(word, candidates); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

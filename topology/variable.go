@@ -8,16 +8,20 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxText bounds one text after variables are filled in.
-const maxText = 64 << 10
+// maxFilled bounds what comes from variables in all.
+const maxFilled = 256 << 10
 
 var variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:-)([^{}$]*))?\}`)
 
 // interpolate fills in ${NAME} and ${NAME:-default}; $${ is a literal ${. A default stands for a
-// variable that is unset or empty. What was written without quotes is then read as if its text had
-// been in the file; what was quoted stays a text.
+// variable that is unset or empty. The environment has no types: what comes from it is a text where a
+// text is wanted and a number where a number is, in quotes or not.
 func (d *decoder) interpolate(n *yaml.Node) {
 	if !strings.Contains(n.Value, "${") {
+		return
+	}
+	if d.filled > maxFilled {
+		d.bad[n] = true
 		return
 	}
 	var b strings.Builder
@@ -54,17 +58,14 @@ func (d *decoder) interpolate(n *yaml.Node) {
 		}
 		b.WriteString(value)
 		rest = after[len(m[0])-len("${"):]
-		if b.Len() > maxText {
+		if d.filled += len(value); d.filled > maxFilled {
 			d.refuse(n, Diagnostic{
-				Code: codeTooLarge, Message: "the text is too long with its variables filled in",
-				Expected: fmt.Sprintf("at most %d bytes", maxText),
+				Code: codeTooLarge, Message: "the file is too long with its variables filled in",
+				Expected: fmt.Sprintf("at most %d bytes from variables", maxFilled),
 			})
 			return
 		}
 	}
-	n.Value = b.String()
-	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
-		n.Tag = ""
-		n.Tag = n.ShortTag()
-	}
+	n.Value, n.Tag = b.String(), "!!str"
+	d.variables[n] = true
 }
