@@ -29,7 +29,7 @@ var (
 		},
 		types: map[string]string{
 			argDLX: "text", argDLRK: "text", argStrategy: "text", "x-queue-mode": "text", "x-queue-master-locator": "text",
-			"x-queue-version": "integer", "x-consumer-timeout": "integer", "x-quorum-target-group-size": "integer",
+			argQueueVersion: "integer", "x-consumer-timeout": "integer", "x-quorum-target-group-size": "integer",
 			"x-delayed-retry-type": "text", "x-delayed-retry-min": "integer", "x-delayed-retry-max": "integer",
 		},
 	}

@@ -39,20 +39,35 @@ func (t *Topology) CheckBroker(version string) Diagnostics {
 		})
 		return d.diagnostics
 	}
-	if major >= 4 {
-		return nil
-	}
 	for _, q := range t.Queues {
-		if q.Laddered() {
-			t.checkBefore4(d, q, version)
+		if major < 4 && q.Laddered() {
+			t.checkLadder(d, q, version)
 		}
+		t.checkArguments(d, q, version, major*1000+minor)
 	}
 	return d.sorted()
 }
 
-// checkBefore4 reports what makes deaths that are not rejections, which RabbitMQ 3.x cannot always tell
-// from those that are: it then drops the message as a dead-letter cycle.
-func (t *Topology) checkBefore4(d *decoder, q QueueSpec, version string) {
+// checkArguments reports arguments that the broker refuses, before anything has been changed.
+func (t *Topology) checkArguments(d *decoder, q QueueSpec, version string, is int) {
+	refuse := func(argument, what, expected string) {
+		d.add(Diagnostic{
+			Position: t.Source(KindQueue, q.Name, argument), Code: codeBrokerArg,
+			Message:  fmt.Sprintf("queue %q is %s and has %s, and the broker is RabbitMQ %s", shown(q.Name), q.Type, what, version),
+			Expected: expected, Hint: "that broker refuses the queue",
+		})
+	}
+	if q.Type == retry.Classic && q.LeaderLocator != "" && is < 4000 {
+		refuse(argLeaderLocator, "leader_locator", "RabbitMQ 4.0 or newer, or no leader_locator")
+	}
+	if v, ok := q.Arguments[argQueueVersion].(int64); ok && v == 1 && is >= 4003 {
+		refuse(argQueueVersion, argQueueVersion+" 1", "version 2, or no "+argQueueVersion)
+	}
+}
+
+// checkLadder reports what, on RabbitMQ 3.x, makes deaths that are not rejections; it cannot
+// always tell them from those that are, and then drops the message as a dead-letter cycle.
+func (t *Topology) checkLadder(d *decoder, q QueueSpec, version string) {
 	refuse := func(argument, code, what string) {
 		d.add(Diagnostic{
 			Position: t.Source(KindQueue, q.Name, argument), Code: code,

@@ -55,4 +55,5 @@ const (
 	codeBrokerTTL    = "broker-message-ttl"
 	codeBrokerLength = "broker-max-length"
 	codeBrokerLimit  = "broker-delivery-limit"
+	codeBrokerArg    = "broker-argument"
 )

@@ -29,6 +29,7 @@ const (
 	argAlternate        = "alternate-exchange"
 	argMatch            = "x-match"
 	argHashProperty     = "hash-property"
+	argQueueVersion     = "x-queue-version"
 )
 
 const (
