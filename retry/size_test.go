@@ -3,9 +3,15 @@ package retry
 import (
 	"bytes"
 	"encoding/binary"
+	"reflect"
 	"testing"
 	"time"
 )
+
+var numberKinds = map[reflect.Kind]byte{
+	reflect.Int8: 'b', reflect.Uint8: 'B', reflect.Int16: 's', reflect.Uint16: 'u', reflect.Int32: 'I',
+	reflect.Uint32: 'i', reflect.Int64: 'l', reflect.Float32: 'f', reflect.Float64: 'd',
+}
 
 // encode writes a value as the grammar of AMQP 0.9.1 with RabbitMQ's errata has it, independently of
 // valueSize.
@@ -23,24 +29,8 @@ func encode(w *bytes.Buffer, v any) {
 		w.WriteByte('V')
 	case bool:
 		fixed('t', v)
-	case int8:
-		fixed('b', v)
-	case uint8:
-		fixed('B', v)
-	case int16:
-		fixed('s', v)
-	case uint16:
-		fixed('u', v)
-	case int32:
-		fixed('I', v)
-	case uint32:
-		fixed('i', v)
-	case int64:
-		fixed('l', v)
-	case float32:
-		fixed('f', v)
-	case float64:
-		fixed('d', v)
+	case int8, uint8, int16, uint16, int32, uint32, int64, float32, float64:
+		fixed(numberKinds[reflect.TypeOf(v).Kind()], v)
 	case time.Time:
 		fixed('T', v.Unix())
 	case decimal:

@@ -29,33 +29,35 @@ import (
 func TestBrokerScripts(t *testing.T) {
 	t.Parallel()
 	brokertest.EachVersion(t, func(t *testing.T, b *brokertest.Broker) {
-		scripts, err := filepath.Glob("testdata/broker/*.txtar")
-		if err != nil || len(scripts) == 0 {
-			t.Fatalf("find scripts: %v, %v", scripts, err)
-		}
-		for _, script := range scripts {
-			t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
-				t.Parallel()
-				first, second := b.VHost(t), b.VHost(t)
-				testscript.Run(t, testscript.Params{
-					Files:               []string{script},
-					RequireExplicitExec: true,
-					Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
-					Setup: func(e *testscript.Env) error {
-						u, err := url.Parse(first)
-						if err != nil {
-							return err
-						}
-						e.Setenv("RMQ_URL", first)
-						e.Setenv("HOST", u.Host)
-						e.Setenv("VHOST", vhostOf(first))
-						e.Setenv("OTHER_URL", second)
-						e.Setenv("OTHER_VHOST", vhostOf(second))
-						return nil
-					},
-				})
-			})
-		}
+		runScript(t, b, "testdata/broker/apply.txtar")
+	})
+}
+
+// TestConnectScript runs on one broker: what the others say is in the tests of internal/rabbit.
+func TestConnectScript(t *testing.T) {
+	t.Parallel()
+	versions := brokertest.Versions()
+	runScript(t, brokertest.Start(t, versions[len(versions)-1]), "testdata/broker/connect.txtar")
+}
+
+func runScript(t *testing.T, b *brokertest.Broker, script string) {
+	t.Helper()
+	first, second := b.VHost(t), b.VHost(t)
+	testscript.Run(t, testscript.Params{
+		Files:               []string{script},
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(e *testscript.Env) error {
+			u, err := url.Parse(first)
+			if err != nil {
+				return err
+			}
+			e.Setenv("RMQ_URL", first)
+			e.Setenv("HOST", u.Host)
+			e.Setenv("VHOST", vhostOf(first))
+			e.Setenv("OTHER_VHOST", vhostOf(second))
+			return nil
+		},
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated part of the documentation")
@@ -80,14 +79,30 @@ func flagTable(b *strings.Builder, c *cobra.Command) {
 		return
 	}
 	b.WriteString("\n| flag | value | default | meaning |\n|---|---|---|---|\n")
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+	for _, f := range collect(c.LocalFlags().VisitAll) {
 		name := "`--" + f.Name + "`"
 		if f.Shorthand != "" {
 			name = "`-" + f.Shorthand + "`, " + name
 		}
-		value, usage := pflag.UnquoteUsage(f)
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, value, code(f.DefValue), usage)
-	})
+		kind, usage := f.Value.Type(), f.Usage
+		if before, rest, ok := strings.Cut(usage, "`"); ok {
+			// Cobra takes a quoted word for the kind of value.
+			var after string
+			kind, after, _ = strings.Cut(rest, "`")
+			usage = before + kind + after
+		}
+		if kind == "bool" {
+			kind = ""
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, kind, code(f.DefValue), usage)
+	}
+}
+
+// collect returns what a function visits.
+func collect[T any](visit func(func(T))) []T {
+	var out []T
+	visit(func(v T) { out = append(out, v) })
+	return out
 }
 
 func code(s string) string {

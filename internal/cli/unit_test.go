@@ -77,14 +77,16 @@ func TestSettings(t *testing.T) {
 			}, rabbit.Config{URL: "amqps://u:p@h/v", CAFile: "ca", CertFile: "cert", KeyFile: "key"},
 		},
 		"flags": {
-			settings{URL: "amqp://f@h", CAFile: "f"}, map[string]string{"RMQ_URL": "amqp://e:p@h", "RMQ_CA_FILE": "e", "RMQ_KEY_FILE": "e"},
+			settings{URL: "amqp://f@h", CAFile: "f"},
+			map[string]string{"RMQ_URL": "amqp://e:p@h", "RMQ_CA_FILE": "e", "RMQ_KEY_FILE": "e"},
 			rabbit.Config{URL: "amqp://f@h", CAFile: "f", KeyFile: "e"},
 		},
 		"a password file": {
 			settings{URL: "amqp://shop@h/v", PasswordFile: password}, nil, rabbit.Config{URL: "amqp://shop:ge%3Ah%2Feim%20@h/v"},
 		},
 		"a password file, and one in the environment": {
-			settings{}, map[string]string{"RMQ_URL": "amqp://shop:old@h/a%2Fb", "RMQ_PASSWORD_FILE": password},
+			settings{},
+			map[string]string{"RMQ_URL": "amqp://shop:old@h/a%2Fb", "RMQ_PASSWORD_FILE": password},
 			rabbit.Config{URL: "amqp://shop:ge%3Ah%2Feim%20@h/a%2Fb"},
 		},
 	} {

@@ -1,6 +1,10 @@
 package view
 
-import "github.com/rmqkit/rmqkit/provision"
+import (
+	"fmt"
+
+	"github.com/rmqkit/rmqkit/provision"
+)
 
 // Applied is what an apply did, or what one would do.
 type Applied struct {
@@ -31,15 +35,16 @@ func (a Applied) text(p *printer) {
 }
 
 func (a Applied) summary(p *printer) string {
-	where := "vhost \"" + a.VHost + "\" of RabbitMQ " + a.BrokerVersion
+	where := fmt.Sprintf("vhost %q of RabbitMQ %s", a.VHost, a.BrokerVersion)
+	changes := plural(len(a.Changes), "change")
 	there := plural(a.Unchanged.Exchanges, "exchange") + " and " + plural(a.Unchanged.Queues, "queue")
 	switch {
 	case a.Incomplete:
-		return p.in(red, "stopped") + ": some of these " + plural(len(a.Changes), "change") + " may have been made in " + where + "; apply again to complete it"
+		return p.in(red, "stopped") + ": some of these " + changes + " may have been made in " + where
 	case !a.Changed():
 		return p.in(green, "nothing to change") + ": " + there + " in " + where + " are as they should be"
 	case a.DryRun:
-		return p.in(green, "dry run") + ": " + plural(len(a.Changes), "change") + " to make in " + where + "; " + there + " are there already"
+		return p.in(green, "dry run") + ": " + changes + " to make in " + where + ", none made; " + there + " are as they should be"
 	}
-	return p.in(green, "done") + ": " + plural(len(a.Changes), "change") + " made in " + where + "; " + there + " were there already"
+	return p.in(green, "done") + ": " + changes + " made in " + where + "; " + there + " were as they should be"
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 
+	"github.com/rmqkit/rmqkit/provision"
 	"github.com/rmqkit/rmqkit/topology"
 )
 
@@ -68,7 +69,7 @@ func TestYAMLEqualsJSON(t *testing.T) {
 
 func TestEveryJSONHasAVersion(t *testing.T) {
 	t.Parallel()
-	for _, v := range []any{hostile(), Validation{}, Version{}, struct{}{}} {
+	for _, v := range []any{hostile(), Validation{}, Version{}, struct{}{}, Applied{Report: &provision.Report{FormatVersion: 1}}} {
 		var got struct {
 			FormatVersion int `json:"format_version"`
 		}
@@ -97,6 +98,30 @@ func TestValidation(t *testing.T) {
 	if text := render(t, Text, true, bad); !strings.Contains(text, "\x1b[1mtopology.yaml:3:5\x1b[0m: unknown key") {
 		t.Errorf("coloured: %q", text)
 	}
+}
+
+func TestApplied(t *testing.T) {
+	t.Parallel()
+	r := provision.Report{
+		FormatVersion: 1, Name: "orders", VHost: `o"1`, BrokerVersion: "4.0.5",
+		Created: provision.Counts{Exchanges: 1}, Unchanged: provision.Counts{Exchanges: 2, Queues: 1},
+		Changes: []provision.Change{
+			{Step: "declare exchanges", Action: provision.ActionCreate, Exchange: &hostile().Exchanges[0]},
+			{Step: "declare exchanges", Action: provision.ActionCreate, Exchange: &hostile().Exchanges[2]},
+			{Step: "bind", Action: provision.ActionBind, Binding: &hostile().Bindings[2]},
+		},
+		Retired: []provision.Retired{{Kind: topology.KindQueue, Name: "q.retry.1.2s", Why: "no tier any more"}},
+		Resumed: true, Warnings: []string{"the DLQ is full"},
+	}
+	dry, none := r, r
+	dry.DryRun, dry.Resumed, dry.Retired, dry.Warnings = true, false, nil, nil
+	none.Changes, none.Resumed, none.Retired, none.Warnings = nil, false, nil, nil
+	var text string
+	for _, a := range []Applied{{Report: &r}, {Report: &dry}, {Report: &none}, {Report: &dry, Incomplete: true}} {
+		text += render(t, Text, false, a) + "\n"
+	}
+	golden(t, "applied.txt", text)
+	golden(t, "applied.json", render(t, JSON, false, Applied{Report: &r, Incomplete: true}))
 }
 
 func TestWriteRefusesWhatItDoesNotKnow(t *testing.T) {
