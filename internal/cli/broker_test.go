@@ -81,7 +81,7 @@ func TestApplyWithoutABroker(t *testing.T) {
 		"nothing listens":           {"amqp://u:geheim@127.0.0.1:1/", "connect to 127.0.0.1:1: nothing listens there"},
 		"no such host":              {"amqp://u:geheim@broker.invalid/", "connect to broker.invalid:5672: "},
 		"an unknown authority":      {"amqps://u:geheim@" + secure + "/", "connect to " + secure + ": TLS does not match"},
-		"a TLS port without TLS":    {"amqp://u:geheim@" + secure + "/", "is it a TLS port? then use amqps://"},
+		"a TLS port without TLS":    {"amqp://u:geheim@" + secure + "/", "a port that wants TLS"},
 		"not a URL":                 {"http://u:geheim@127.0.0.1/", "not a broker URL"},
 		"not a URL at all":          {"amqp://u:ge%heim@127.0.0.1/", "not a broker URL"},
 		"a port that is no number":  {"amqp://u:geheim@127.0.0.1:x/", "not a broker URL"},
