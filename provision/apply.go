@@ -61,6 +61,7 @@ func apply(ctx context.Context, o Options, t target, checkBroker func(string) to
 	if err := lock(ctx, s, o, t.name); err != nil {
 		return nil, err
 	}
+	defer o.done()
 	st := newStore(s, t.name)
 	p, err := decide(ctx, s, o, t, st, report)
 	if err != nil {

@@ -51,10 +51,16 @@ type MismatchError struct {
 	Mismatches []Mismatch
 }
 
-// Error returns the mismatches, one on a line.
+// Error returns the mismatches, one on a line; what to do about an object stands after the last of
+// its.
 func (e *MismatchError) Error() string {
 	lines := make([]string, len(e.Mismatches))
 	for i, m := range e.Mismatches {
+		if i+1 < len(e.Mismatches) {
+			if next := e.Mismatches[i+1]; next.Kind == m.Kind && next.Name == m.Name && next.Hint == m.Hint {
+				m.Hint = ""
+			}
+		}
 		lines[i] = m.String()
 	}
 	return strings.Join(lines, "\n")

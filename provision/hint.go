@@ -77,7 +77,7 @@ func (r roles) hint(t target, o object, d difference) string {
 	case roleDLQ:
 		if d.argument == deliveryLimit {
 			return "keep the queue, and on RabbitMQ 4 lift its limit by policy: " + limitCommand(t.manifest.VHost, o.name) +
-				"; then apply keeping delivery limits"
+				"; then apply with --keep-delivery-limit"
 		}
 		return "move its messages elsewhere, delete it and apply again, or write here what the broker has"
 	}

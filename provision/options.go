@@ -38,6 +38,9 @@ type Options struct {
 	// hook, if not nil, is called before each thing that changes the broker; its error ends the run as
 	// a crash there would. For tests.
 	hook func(step string) error
+	// done, if not nil, is called just before the connection, and with it the lock, is given up. For
+	// tests.
+	done func()
 	// answer bounds every call to the broker. Zero means 30 s. For tests.
 	answer time.Duration
 }
@@ -57,6 +60,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.hook == nil {
 		o.hook = func(string) error { return nil }
+	}
+	if o.done == nil {
+		o.done = func() {}
 	}
 	if o.answer == 0 {
 		o.answer = 30 * time.Second

@@ -238,6 +238,10 @@ func (p *planner) bind(name string, of func(topology.Binding) bool) {
 // switches reports whether any binding of a set comes or goes.
 func (p *planner) switches() bool {
 	wanted := newBindingSet(filter(p.wanted.list, p.places.switched))
+	if p.record.Phase == phaseIntent {
+		// Those of the record's target are not there yet, so nothing says which are.
+		return len(wanted.list) > 0
+	}
 	owned := newBindingSet(p.switchable(p.owned.list, p.wanted))
 	return len(wanted.without(owned)) > 0 || len(owned.without(wanted)) > 0
 }
