@@ -165,3 +165,23 @@ func TestEveryVerdictAndCodeHasAMeaning(t *testing.T) {
 		t.Error("something unknown has a meaning")
 	}
 }
+
+// The page explains every verdict in the words of the program, and has a heading for every kind of change:
+// SARIF leads there.
+func TestDiffPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/diff.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range Verdicts() {
+		if row := fmt.Sprintf("| `%s` | %s |", v, v.Meaning()); !strings.Contains(string(page), row) {
+			t.Errorf("the page has no row %q", row)
+		}
+	}
+	for _, c := range ChangeCodes() {
+		if heading := fmt.Sprintf("\n### %s\n%s", c, c.Meaning()); !strings.Contains(string(page), heading) {
+			t.Errorf("the page has no %q", heading)
+		}
+	}
+}

@@ -27,6 +27,8 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	// LookupEnv returns an environment variable.
 	LookupEnv func(string) (string, bool)
+	// Git runs git with these arguments in the working directory and returns its output.
+	Git func(ctx context.Context, args ...string) ([]byte, error)
 	// Now returns the time.
 	Now func() time.Time
 	// IsTerminal says whether Stdout is a terminal, and ErrIsTerminal whether Stderr is.
@@ -50,6 +52,7 @@ func Main(p Program) int {
 		Stdout:    os.Stdout,
 		Stderr:    os.Stderr,
 		LookupEnv: os.LookupEnv,
+		Git:       git,
 		Now:       time.Now,
 		BuildInfo: debug.ReadBuildInfo,
 

@@ -28,7 +28,7 @@ var exitCodes = []struct {
 }{
 	{ExitDone, "done"},
 	{ExitFailed, "tried and failed, or interrupted"},
-	{ExitChanges, "reserved: a check found changes"},
+	{ExitChanges, "a check found changes"},
 	{ExitInvalid, "the topology is invalid"},
 	{ExitRefused, "refused: it would lose or change what it must not"},
 	{ExitUsage, "wrong usage"},
@@ -41,6 +41,8 @@ func exitCode(err error) ExitCode {
 		return ExitDone
 	case errors.As(err, new(usageError)):
 		return ExitUsage
+	case errors.Is(err, errChanges):
+		return ExitChanges
 	case errors.Is(err, provision.ErrRefused):
 		// First: what a broker's version forbids is a diagnostic too.
 		return ExitRefused
@@ -49,6 +51,9 @@ func exitCode(err error) ExitCode {
 	}
 	return ExitFailed
 }
+
+// errChanges says that a check found changes.
+var errChanges = errors.New("there are changes")
 
 // usageError is a mistake in the command line or in a setting.
 type usageError struct{ err error }

@@ -17,6 +17,10 @@ const (
 	JSON    Format = "json"
 	YAML    Format = "yaml"
 	Mermaid Format = "mermaid"
+
+	Markdown Format = "markdown"
+	SARIF    Format = "sarif"
+	GitHub   Format = "github"
 )
 
 // formatVersion is in every JSON document. It grows when a field is renamed, removed or changes its
@@ -46,6 +50,14 @@ func Write(w io.Writer, f Format, colour bool, v any) error {
 			return fmt.Errorf("render %T as %s: it has no such form", v, f)
 		}
 		r.mermaid(&out)
+	case Markdown, SARIF, GitHub:
+		r, ok := v.(interface {
+			review(Format, *bytes.Buffer) error
+		})
+		if !ok {
+			return fmt.Errorf("render %T as %s: it has no such form", v, f)
+		}
+		err = r.review(f, &out)
 	default:
 		return fmt.Errorf("render %T: unknown format %q", v, f)
 	}
