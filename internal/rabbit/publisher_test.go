@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,15 +169,10 @@ func TestAPublishEndsWithItsContext(t *testing.T) {
 	b := brokertest.Start(t, brokertest.Versions()[0])
 	u := b.VHost(t)
 	queue(t, u, "q", nil)
-	parsed, err := url.Parse(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pr := newProxy(t, parsed.Host)
-	parsed.Host = pr.addr
-	conn := connect(t, parsed.String())
+	proxy := brokertest.NewProxy(t, u)
+	conn := connect(t, proxy.URL)
 	p := publisher(t, conn)
-	pr.stall()
+	proxy.Stall()
 	for _, size := range []int{1, 64 << 20} {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, fmt.Errorf("no time"))
 		err := p.Publish(ctx, "", "q", amqp.Publishing{Body: make([]byte, size)})
@@ -187,7 +181,7 @@ func TestAPublishEndsWithItsContext(t *testing.T) {
 			t.Errorf("Publish(%d bytes) = %v", size, err)
 		}
 	}
-	err = rabbit.Call(conn, 100*time.Millisecond, func() error { _, err := conn.Channel(); return err })
+	err := rabbit.Call(conn, 100*time.Millisecond, func() error { _, err := conn.Channel(); return err })
 	if !errors.Is(err, rabbit.ErrTimeout) || !conn.IsClosed() {
 		t.Errorf("Call() = %v; closed %v", err, conn.IsClosed())
 	}
