@@ -65,13 +65,12 @@ func decideUnseen(crashes int64, limit int) (Outcome, bool) {
 // categoryOf returns the category of a failure: what the caller said, else what the error itself says.
 func categoryOf(err error) retry.Category {
 	var (
-		own       *categoryError
-		panicked  *panicError
-		verdict   *verdictError
-		timeout   *timeoutError
-		operation *net.OpError
-		network   net.Error
-		errno     syscall.Errno
+		own      *categoryError
+		panicked *panicError
+		verdict  *verdictError
+		timeout  *timeoutError
+		network  net.Error
+		errno    syscall.Errno
 	)
 	switch {
 	case errors.As(err, &own):
@@ -82,7 +81,8 @@ func categoryOf(err error) retry.Category {
 		return retry.CategoryDeserialization
 	case errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return retry.CategoryTimeout
-	case errors.As(err, &operation), errors.As(err, &network), errors.As(err, &errno) && isNetwork(errno):
+	// Every system error has the methods of a net.Error.
+	case errors.As(err, &network) && !errors.As(network, &errno), errors.As(err, &errno) && isNetwork(errno):
 		return retry.CategoryDependency
 	}
 	return retry.CategoryUnknown

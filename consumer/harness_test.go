@@ -2,8 +2,8 @@ package consumer_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/rmqkit/rmqkit/consumer"
 	"github.com/rmqkit/rmqkit/internal/brokertest"
-	"github.com/rmqkit/rmqkit/internal/management"
 	"github.com/rmqkit/rmqkit/internal/rabbit"
 	"github.com/rmqkit/rmqkit/retry"
 	"github.com/rmqkit/rmqkit/topology"
@@ -132,6 +131,7 @@ type running struct {
 	mu      sync.Mutex
 	settled []consumer.Settled
 	news    chan struct{}
+	logs    *logs
 }
 
 // run starts a worker and waits until it is ready. It is stopped when the test ends.
@@ -144,7 +144,8 @@ func (f *fixture) run(c consumer.Config) *running {
 
 func (f *fixture) launch(c consumer.Config) *running {
 	f.tb.Helper()
-	r := &running{tb: f.tb, done: make(chan error, 1), news: make(chan struct{}, 1)}
+	r := &running{tb: f.tb, done: make(chan error, 1), news: make(chan struct{}, 1), logs: &logs{}}
+	c.Logger = slog.New(r.logs)
 	c.Observe = func(s consumer.Settled) {
 		r.mu.Lock()
 		r.settled = append(r.settled, s)
@@ -257,20 +258,82 @@ func (f *fixture) depth(queue string) int {
 	return q.Messages
 }
 
-// connections returns the names of the vhost's connections, once there are n of a purpose.
-func (f *fixture) connections(purpose string, n int) []management.Connection {
+// connections returns the names of the worker's connections for a purpose, as the management API knows
+// them: some seconds late.
+func (f *fixture) connections(purpose string) []string {
 	f.tb.Helper()
-	c := f.b.Management(f.tb)
-	var out []management.Connection
-	until(f.tb, "connected", func() bool {
-		list, err := c.Connections(f.tb.Context(), brokertest.VHostName(f.tb, f.url))
-		if err != nil && !errors.Is(err, management.ErrNotFound) {
-			f.tb.Fatal(err)
+	list, err := f.b.Management(f.tb).Connections(f.tb.Context(), brokertest.VHostName(f.tb, f.url))
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	var out []string
+	for _, c := range list {
+		if c.Properties.ConnectionName == "worker ("+purpose+")" {
+			out = append(out, c.Name)
 		}
-		out = slices.DeleteFunc(list, func(c management.Connection) bool {
-			return c.Properties.ConnectionName != "worker ("+purpose+")"
-		})
-		return len(out) >= n
+	}
+	return out
+}
+
+// newConnection waits until the management API knows a connection that is not among the known ones, and
+// returns all.
+func (f *fixture) newConnection(purpose string, known []string) []string {
+	f.tb.Helper()
+	until(f.tb, "listed", func() bool {
+		for _, name := range f.connections(purpose) {
+			if !slices.Contains(known, name) {
+				known = append(known, name)
+				return true
+			}
+		}
+		return false
+	})
+	return known
+}
+
+// logs is a slog.Handler that keeps everything.
+type logs struct {
+	mu      sync.Mutex
+	records []slog.Record
+}
+
+func (l *logs) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logs) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logs) WithGroup(string) slog.Handler            { return l }
+
+func (l *logs) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records = append(l.records, r)
+	return nil
+}
+
+// all returns the records with a message.
+func (l *logs) all(message string) (out []slog.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.records {
+		if r.Message == message {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (l *logs) count(message string) int { return len(l.all(message)) }
+
+func (l *logs) last(message string) time.Time {
+	all := l.all(message)
+	return all[len(all)-1].Time
+}
+
+// attr returns an attribute of a record as text.
+func attr(r slog.Record, key string) (out string) {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == key {
+			out = a.Value.String()
+		}
+		return true
 	})
 	return out
 }
