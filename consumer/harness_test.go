@@ -144,6 +144,12 @@ func (f *fixture) run(c consumer.Config) *running {
 
 func (f *fixture) launch(c consumer.Config) *running {
 	f.tb.Helper()
+	return f.launchObserved(c, nil)
+}
+
+// launchObserved starts a worker with one more observer.
+func (f *fixture) launchObserved(c consumer.Config, also func(consumer.Settled)) *running {
+	f.tb.Helper()
 	r := &running{tb: f.tb, done: make(chan error, 1), news: make(chan struct{}, 1), logs: &logs{}}
 	c.Logger = slog.New(r.logs)
 	c.Observe = func(s consumer.Settled) {
@@ -153,6 +159,9 @@ func (f *fixture) launch(c consumer.Config) *running {
 		select {
 		case r.news <- struct{}{}:
 		default:
+		}
+		if also != nil {
+			also(s)
 		}
 	}
 	w, err := consumer.New(c)
