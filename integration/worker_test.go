@@ -31,8 +31,8 @@ type workerConfig struct {
 	CrashLimit  int
 }
 
-// What a message asks its handler for, in its type property. Anything else is handled after a
-// millisecond.
+// What a message asks its handler for, in its type property. Anything else is handled after
+// five milliseconds.
 const (
 	kindFlaky   = "flaky"   // fails until the third attempt
 	kindPoison  = "poison"  // a permanent failure
@@ -84,7 +84,7 @@ func handle(ctx context.Context, m *consumer.Message) error {
 			return errors.New("flaky")
 		}
 	}
-	return pause(ctx, time.Millisecond)
+	return pause(ctx, 5*time.Millisecond)
 }
 
 // pause takes a time, as the work of a handler would.

@@ -236,6 +236,13 @@ func (w *world) awaitDepth(tb testing.TB, queue string, want int, within time.Du
 // consume starts a consumer of a queue, which settles by hand. It ends with the test.
 func (w *world) consume(tb testing.TB, queue string, prefetch int) <-chan amqp.Delivery {
 	tb.Helper()
+	deliveries, _ := w.consumeUntil(tb, queue, prefetch)
+	return deliveries
+}
+
+// consumeUntil is consume, ended by the returned function: what is not settled goes back.
+func (w *world) consumeUntil(tb testing.TB, queue string, prefetch int) (<-chan amqp.Delivery, func()) {
+	tb.Helper()
 	ch := brokertest.Dial(tb, w.url)
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		tb.Fatal(err)
@@ -244,7 +251,7 @@ func (w *world) consume(tb testing.TB, queue string, prefetch int) <-chan amqp.D
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return deliveries
+	return deliveries, func() { _ = ch.Close() }
 }
 
 // next returns the next delivery.
@@ -267,7 +274,8 @@ func next(tb testing.TB, deliveries <-chan amqp.Delivery, within time.Duration) 
 // take takes n messages out of a queue and fails if there are fewer, or more.
 func (w *world) take(tb testing.TB, queue string, n int, within time.Duration) []amqp.Delivery {
 	tb.Helper()
-	deliveries := w.consume(tb, queue, 1000)
+	deliveries, stop := w.consumeUntil(tb, queue, 1000)
+	defer stop()
 	deadline := time.Now().Add(within)
 	var out []amqp.Delivery
 	for len(out) < n {

@@ -59,19 +59,22 @@ func Versions() []string {
 // RMQ_TEST_URL.
 func EachVersion(t *testing.T, test func(t *testing.T, b *Broker)) {
 	t.Helper()
+	EachVersionInTurn(t, func(t *testing.T, b *Broker) {
+		t.Parallel()
+		test(t, b)
+	})
+}
+
+// EachVersionInTurn is [EachVersion] for tests that measure time: one version after the other.
+func EachVersionInTurn(t *testing.T, test func(t *testing.T, b *Broker)) {
+	t.Helper()
 	skipIfOff(t)
+	versions := Versions()
 	if os.Getenv("RMQ_TEST_URL") != "" {
-		t.Run("RMQ_TEST_URL", func(t *testing.T) {
-			t.Parallel()
-			test(t, Start(t, ""))
-		})
-		return
+		versions = []string{"RMQ_TEST_URL"}
 	}
-	for _, v := range Versions() {
-		t.Run(v, func(t *testing.T) {
-			t.Parallel()
-			test(t, Start(t, v))
-		})
+	for _, v := range versions {
+		t.Run(v, func(t *testing.T) { test(t, Start(t, v)) })
 	}
 }
 

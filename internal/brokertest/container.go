@@ -183,9 +183,12 @@ func runOnce(pool *dockertest.Pool, s spec) (*container, error) {
 		}
 		bindings[docker.Port(p)] = []docker.PortBinding{{HostIP: "127.0.0.1", HostPort: free}}
 	}
-	labels := map[string]string{labelExpires: strconv.FormatInt(time.Now().Add(lifetime).Unix(), 10)}
+	labels := map[string]string{
+		labelExpires: strconv.FormatInt(time.Now().Add(lifetime).Unix(), 10),
+		labelSession: session(),
+	}
 	if !s.private {
-		labels[labelVersion], labels[labelSession] = s.version, session()
+		labels[labelVersion] = s.version
 	}
 	cmd, env := s.options.command()
 	r, err := pool.RunWithOptions(&dockertest.RunOptions{
@@ -195,7 +198,7 @@ func runOnce(pool *dockertest.Pool, s spec) (*container, error) {
 		h.PublishAllPorts = false
 	})
 	if err != nil {
-		return nil, fmt.Errorf("run image %s:%s (where it cannot be pulled it has to be built: see CONTRIBUTING.md): %w", repository, tag, err)
+		return nil, fmt.Errorf("run image %s:%s (where it cannot be pulled, scripts/broker-image builds it): %w", repository, tag, err)
 	}
 	return &container{pool: pool, resource: r}, nil
 }

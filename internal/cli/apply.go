@@ -16,12 +16,13 @@ import (
 )
 
 type applyOptions struct {
-	source   source
-	settings settings
-	output   format
-	vhost    string
-	wait     time.Duration
-	dryRun   bool
+	source    source
+	settings  settings
+	output    format
+	vhost     string
+	wait      time.Duration
+	dryRun    bool
+	keepLimit bool
 }
 
 func applyCommand(env Env) *cobra.Command {
@@ -44,6 +45,7 @@ different ones, apply refuses.`,
 	cmd.Flags().StringVar(&o.vhost, "vhost", "", "`NAME` of the vhost to use, whatever the broker URL and the topology say")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "`TIME` to wait for a broker that does not answer, such as 30s")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show what would be done, in order, and change nothing")
+	cmd.Flags().BoolVar(&o.keepLimit, "keep-delivery-limit", false, "accept existing dead-letter queues that differ in x-delivery-limit only")
 	o.output.addFlag(cmd, "output", "form of the result", view.Text, view.JSON)
 	return cmd
 }
@@ -68,7 +70,7 @@ func apply(ctx context.Context, env Env, o applyOptions) error {
 		run = provision.Preview
 	}
 	r, err := run(ctx, provision.Options{
-		Rabbit: broker, Wait: o.wait, Logger: logger(env.Stderr), Progress: progress.step,
+		Rabbit: broker, Wait: o.wait, KeepDeliveryLimit: o.keepLimit, Logger: logger(env.Stderr), Progress: progress.step,
 	}, t)
 	progress.clear()
 	if errors.Is(err, syscall.ECONNREFUSED) && o.wait == 0 {

@@ -1,5 +1,6 @@
 // Command shape checks the rules of this project's style that no public linter checks: lengths, comments
-// on exported names, package names, sleeping tests, paths of one machine.
+// on exported names, package names, sleeping tests, dead links, paths of
+// one machine.
 //
 // A rule that would make the code worse is broken by a comment on the line before: //shape:allow and why.
 package main
@@ -52,7 +53,7 @@ func tracked() ([]string, error) {
 
 // check returns what is wrong with one file, a line each.
 func check(name string, text []byte) []string {
-	found := checkPaths(name, text)
+	found := append(checkPaths(name, text), checkLinks(name, text)...)
 	if filepath.Ext(name) == ".go" {
 		found = append(found, checkGo(name, text)...)
 	}
