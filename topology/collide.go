@@ -11,14 +11,13 @@ import (
 // generated yields what a ladder makes beside its queue: kind and name, and where each comes from.
 func (c *checker) generated(q *queueText, yield func(kind Kind, name string, from *yaml.Node)) {
 	l := q.Ladder()
-	ladder, end := q.name, q.name
+	ladder := q.name
 	if n := q.values["retry"]; n != nil && q.Retry != nil {
 		ladder = n
 	}
+	end := ladder
 	if n := q.values["dead_letter"]; n != nil {
 		end = n
-	} else {
-		end = ladder
 	}
 	for _, name := range []string{
 		l.RetryExchange(), l.LadderExchange(retry.SetA), l.LadderExchange(retry.SetB),

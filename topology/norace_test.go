@@ -2,4 +2,9 @@
 
 package topology_test
 
-const raceEnabled = false
+import "github.com/rmqkit/rmqkit/topology"
+
+const (
+	raceEnabled = false
+	largest     = topology.MaxFileSize
+)

@@ -13,6 +13,10 @@ import (
 // none switches off what defaults would switch on.
 const none = "none"
 
+// leastRetention is how long a DLQ keeps its messages at least: one that keeps nothing is a way to lose
+// them.
+const leastRetention = time.Minute
+
 // queueText is a queue as read, with the nodes that checks point at.
 type queueText struct {
 	QueueSpec
@@ -32,13 +36,21 @@ var queueKeys = schema[queueText]{
 	{"bind", false, func(d *decoder, q *queueText, n *yaml.Node) { q.Bind, q.binds = d.bindings(n) }},
 	{"retry", false, func(d *decoder, q *queueText, n *yaml.Node) { q.Retry, q.tiers = d.retrySpec(n) }},
 	{"dead_letter", false, func(d *decoder, q *queueText, n *yaml.Node) { d.deadLetter(q, n) }},
-	{"message_ttl", false, func(d *decoder, q *queueText, n *yaml.Node) { limitTTL(d, &q.Limits, n) }},
+	{"message_ttl", false, func(d *decoder, q *queueText, n *yaml.Node) {
+		q.MessageTTL = pointer(d.duration(n, "message_ttl", 0, retry.MaxDelay))
+	}},
 	{"expires", false, func(d *decoder, q *queueText, n *yaml.Node) {
 		q.Expires = pointer(d.duration(n, "expires", time.Millisecond, retry.MaxDelay))
 	}},
-	{"max_length", false, func(d *decoder, q *queueText, n *yaml.Node) { limitLength(d, &q.Limits, n) }},
-	{"max_length_bytes", false, func(d *decoder, q *queueText, n *yaml.Node) { limitBytes(d, &q.Limits, n) }},
-	{"overflow", false, func(d *decoder, q *queueText, n *yaml.Node) { limitOverflow(d, &q.Limits, n) }},
+	{"max_length", false, func(d *decoder, q *queueText, n *yaml.Node) {
+		q.MaxLength = pointer(d.integer(n, "max_length", 0, math.MaxInt64))
+	}},
+	{"max_length_bytes", false, func(d *decoder, q *queueText, n *yaml.Node) {
+		q.MaxLengthBytes = pointer(d.integer(n, "max_length_bytes", 0, math.MaxInt64))
+	}},
+	{"overflow", false, func(d *decoder, q *queueText, n *yaml.Node) {
+		q.Overflow, _ = d.choice(n, "overflow", dropHead, rejectPublish, rejectPublishDLX)
+	}},
 	{"single_active_consumer", false, func(d *decoder, q *queueText, n *yaml.Node) {
 		q.SingleActiveConsumer = pointer(d.boolean(n, "single_active_consumer"))
 	}},
@@ -86,9 +98,15 @@ var deadLetterKeys = schema[DeadLetterSpec]{
 		}
 	}},
 	{"alerts", false, func(d *decoder, s *DeadLetterSpec, n *yaml.Node) { mapping(d, n, "alerts", alertsKeys, &s.Alerts) }},
-	{"message_ttl", false, func(d *decoder, s *DeadLetterSpec, n *yaml.Node) { limitTTL(d, &s.Limits, n) }},
-	{"max_length", false, func(d *decoder, s *DeadLetterSpec, n *yaml.Node) { limitLength(d, &s.Limits, n) }},
-	{"max_length_bytes", false, func(d *decoder, s *DeadLetterSpec, n *yaml.Node) { limitBytes(d, &s.Limits, n) }},
+	{"message_ttl", false, func(d *decoder, s *DeadLetterSpec, n *yaml.Node) {
+		s.MessageTTL = pointer(d.duration(n, "message_ttl", leastRetention, retry.MaxDelay))
+	}},
+	{"max_length", false, func(d *decoder, s *DeadLetterSpec, n *yaml.Node) {
+		s.MaxLength = pointer(d.integer(n, "max_length", 1, math.MaxInt64))
+	}},
+	{"max_length_bytes", false, func(d *decoder, s *DeadLetterSpec, n *yaml.Node) {
+		s.MaxLengthBytes = pointer(d.integer(n, "max_length_bytes", 1, math.MaxInt64))
+	}},
 	{"overflow", false, func(d *decoder, s *DeadLetterSpec, n *yaml.Node) {
 		s.Overflow, _ = d.choice(n, "overflow", dropHead, rejectPublish)
 	}},
@@ -121,22 +139,6 @@ func pointer[T any](v T, ok bool) *T {
 		return nil
 	}
 	return &v
-}
-
-func limitTTL(d *decoder, l *Limits, n *yaml.Node) {
-	l.MessageTTL = pointer(d.duration(n, "message_ttl", 0, retry.MaxDelay))
-}
-
-func limitLength(d *decoder, l *Limits, n *yaml.Node) {
-	l.MaxLength = pointer(d.integer(n, "max_length", 0, math.MaxInt64))
-}
-
-func limitBytes(d *decoder, l *Limits, n *yaml.Node) {
-	l.MaxLengthBytes = pointer(d.integer(n, "max_length_bytes", 0, math.MaxInt64))
-}
-
-func limitOverflow(d *decoder, l *Limits, n *yaml.Node) {
-	l.Overflow, _ = d.choice(n, "overflow", dropHead, rejectPublish, rejectPublishDLX)
 }
 
 func (d *decoder) queueType(q *queueText, n *yaml.Node) {

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"gopkg.in/yaml.v3"
 )
@@ -106,101 +104,4 @@ func value(v any) *yaml.Node {
 		return n
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: fmt.Sprint(v)}
-}
-
-// Mermaid returns a diagram of the manifest: exchanges as hexagons, queues as cylinders, and besides the
-// bindings, dotted, alternate exchanges and dead-lettering. Names are escaped, whatever they hold.
-func (m Manifest) Mermaid() string {
-	d := diagram{ids: map[sourceKey]string{}}
-	d.b.WriteString("flowchart LR\n")
-	for _, x := range m.Exchanges {
-		d.node(KindExchange, x.Name, x.Type)
-	}
-	for _, q := range m.Queues {
-		about := ""
-		if ttl, ok := q.Arguments[argMessageTTL].(int64); ok {
-			about = "waits " + spellRange(millis(ttl))
-		}
-		d.node(KindQueue, q.Name, about)
-	}
-	for _, b := range m.Bindings {
-		label := b.RoutingKey
-		if len(b.Arguments) > 0 {
-			label = strings.TrimSpace(label + " " + canonical(b.Arguments))
-		}
-		d.edge("-->", d.id(KindExchange, b.Source), d.id(Kind(b.DestinationKind), b.Destination), label)
-	}
-	for _, x := range m.Exchanges {
-		if to, ok := x.Arguments[argAlternate].(string); ok {
-			d.edge("-.->", d.id(KindExchange, x.Name), d.id(KindExchange, to), "unroutable")
-		}
-	}
-	for _, q := range m.Queues {
-		to, ok := q.Arguments[argDLX].(string)
-		if !ok {
-			continue
-		}
-		label := "dead letters"
-		key, _ := q.Arguments[argDLRK].(string)
-		if key != "" {
-			label += " as " + key
-		}
-		if to == "" {
-			d.edge("-.->", d.id(KindQueue, q.Name), d.id(KindQueue, key), "dead letters")
-			continue
-		}
-		d.edge("-.->", d.id(KindQueue, q.Name), d.id(KindExchange, to), label)
-	}
-	return d.b.String()
-}
-
-// diagram is a Mermaid flowchart in the making. Nodes have ids of their own, since names are free.
-type diagram struct {
-	b   strings.Builder
-	ids map[sourceKey]string
-}
-
-// id returns the id of an object; one that the manifest does not declare is drawn when it is met.
-func (d *diagram) id(kind Kind, name string) string {
-	if id, ok := d.ids[sourceKey{kind, name, ""}]; ok {
-		return id
-	}
-	return d.node(kind, name, "external")
-}
-
-func (d *diagram) node(kind Kind, name, about string) string {
-	id := fmt.Sprintf("%c%d", kind[0], len(d.ids))
-	d.ids[sourceKey{kind, name, ""}] = id
-	label := escape(name)
-	if about != "" {
-		label += "<br/><i>" + escape(about) + "</i>"
-	}
-	open, closing := "{{", "}}"
-	if kind == KindQueue {
-		open, closing = "[(", ")]"
-	}
-	fmt.Fprintf(&d.b, "  %s%s\"%s\"%s\n", id, open, label, closing)
-	return id
-}
-
-func (d *diagram) edge(arrow, from, to, label string) {
-	if label != "" {
-		arrow += `|"` + escape(label) + `"|`
-	}
-	fmt.Fprintf(&d.b, "  %s %s %s\n", from, arrow, to)
-}
-
-// escape writes everything that could mean something to Mermaid, Markdown or HTML as a character code.
-// That holds for a digit or dash at the beginning too, which Mermaid would take for a list.
-func escape(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case unicode.IsLetter(r), i > 0 && (unicode.IsDigit(r) || r == ' ' || r == '.' || r == '-' || r == '_' || r == '/' || r == ':' || r == ','):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, "#%d;", r)
-		}
-	}
-	return b.String()
 }
