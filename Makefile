@@ -39,8 +39,8 @@ cover.out: $(sources)
 .PHONY: lint
 lint: $(linters)/done ## format, vet, staticcheck, the house style, the scripts
 	@bad=$$($(linters)/gofumpt -l .); [ -z "$$bad" ] || { echo "not formatted (gofumpt -w):"; echo "$$bad"; exit 1; }
-	for module in . tools; do go -C $$module vet ./... && go -C $$module mod tidy -diff; done
-	$(linters)/staticcheck ./...
+	for module in . tools bench; do go -C $$module vet ./... && go -C $$module mod tidy -diff; done
+	for module in . tools bench; do (cd $$module && $(CURDIR)/$(linters)/staticcheck ./...); done
 	$(linters)/shape
 	go -C tools test ./...
 	@command -v shellcheck >/dev/null || scripts/install shellcheck
@@ -58,4 +58,5 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 .PHONY: bench
 bench: ## benchmarks; consumer beside the bare client library, as a ratio
 	go test -run '^$$' -bench . -benchmem ./...
-	RMQ_TEST_VERSIONS=$${RMQ_TEST_VERSIONS:-4.3} scripts/brokers test go -C bench test -count=1 -v -run Throughput ./...
+	go -C bench build -o ../bin/ ./throughput
+	scripts/brokers bench bin/throughput
