@@ -61,7 +61,8 @@ type Config struct {
 	HandlerTimeout time.Duration
 	// CrashLimit is how often the processes that had a message may die before it is parked, unseen,
 	// with reason "crashed". Only quorum queues count; before RabbitMQ 4.3 they also count each time a
-	// message was given back. Zero means 5; see [NoCrashLimit].
+	// message was given back, and on 4.0 to 4.2 one more is needed for each attempt before. Zero means 5;
+	// see [NoCrashLimit].
 	CrashLimit int
 	// DrainTimeout bounds how long handlers may go on after the context of [Worker.Run] has ended. Zero
 	// means 25 s.

@@ -12,18 +12,21 @@ import (
 // headerDeliveryCount is where a quorum queue says how often a message came back unhandled.
 const headerDeliveryCount = "x-delivery-count"
 
-// crashes returns how often the consumers of a message died while they had it, from what the broker of
-// a version counted. It is 0 where the broker does not count: classic queues would show a header that
-// a publisher made up.
+// crashes returns how often the consumers of a message died while they had it, at least, from what the
+// broker of a version counted. It is 0 where the broker does not count: classic queues would show a
+// header that a publisher made up.
+//
+// RabbitMQ 3.10 starts from 0 in each queue. 4.3 counts crashes only, over the message's whole life. 4.0
+// counts rejections too; the first delivery after a tier shows those of all attempts before, with their
+// crashes, and the next ones count from 1 again. One cannot tell which of the two a number is, so the
+// smaller reading holds: on 4.0 a crash loop at attempt k ends k-1 crashes later than elsewhere, and no
+// healthy message is parked. What lies between 4.0 and 4.3 is taken for 4.0.
 func crashes(d amqp.Delivery, t retry.QueueType, version string, attempt int) int64 {
 	// Without the flag this is the first delivery, and the header can only be a publisher's.
 	if t != retry.Quorum || !d.Redelivered {
 		return 0
 	}
 	n := integer(d.Headers[headerDeliveryCount])
-	// RabbitMQ 4.0 counts nacks too, and the count travels through the ladder with the message. 4.3
-	// counts crashes only; 3.10 starts from 0 in each queue. For what lies between 4.0 and 4.3 the
-	// lower number is taken: better one crash more than a healthy message parked.
 	if major, minor := parseVersion(version); major == 4 && minor < 3 {
 		n -= int64(attempt - 1)
 	}

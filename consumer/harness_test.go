@@ -217,7 +217,16 @@ func (r *running) outcomes(n int) []consumer.Settled {
 }
 
 // until waits for a condition.
-func (r *running) until(what string, cond func() bool) { until(r.tb, what, cond) }
+func (r *running) until(what string, cond func() bool) {
+	r.tb.Helper()
+	r.tb.Cleanup(func() {
+		if r.tb.Failed() {
+			_, reason := r.w.Ready()
+			r.tb.Logf("at the end not ready: %q", reason)
+		}
+	})
+	until(r.tb, what, cond)
+}
 
 func until(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
