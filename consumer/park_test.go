@@ -282,7 +282,9 @@ func TestAnAlarm(t *testing.T) {
 	t.Parallel()
 	brokertest.EachPrivate(t, brokertest.PrivateOptions{}, func(t *testing.T, b *brokertest.Broker) {
 		f := newFixture(t, b, "quorum", "1m")
-		f.publishOn(f.ch, amqp.Publishing{MessageId: "bad"}, amqp.Publishing{MessageId: "1"}, amqp.Publishing{MessageId: "2"})
+		// The first publish on a connection still passes; then the broker stops reading from it.
+		f.publishOn(f.ch, amqp.Publishing{MessageId: "bad"}, amqp.Publishing{MessageId: "bad"},
+			amqp.Publishing{MessageId: "1"}, amqp.Publishing{MessageId: "2"})
 		b.Exec(t, "rabbitmqctl", "set_vm_memory_high_watermark", "0.00001")
 		until(t, "in alarm", func() bool {
 			return strings.Contains(b.Exec(t, "rabbitmqctl", "eval", "rabbit_alarm:get_alarms()."), "memory")
@@ -295,8 +297,8 @@ func TestAnAlarm(t *testing.T) {
 		})
 		c.Concurrency = 2
 		r := f.run(c)
-		got := verdicts(r.outcomes(2))
-		if got[consumer.Acked] != 2 {
+		got := verdicts(r.outcomes(3))
+		if got[consumer.Acked] != 2 || got[consumer.Parked] != 1 {
 			t.Errorf("outcomes %v", got)
 		}
 		r.until("says so", func() bool {
@@ -307,15 +309,15 @@ func TestAnAlarm(t *testing.T) {
 			t.Errorf("%d messages were not handed out", n)
 		}
 		b.Exec(t, "rabbitmqctl", "set_vm_memory_high_watermark", "0.6")
-		got = verdicts(r.outcomes(3))
-		if got[consumer.Parked] != 1 {
+		got = verdicts(r.outcomes(4))
+		if got[consumer.Parked] != 2 {
 			t.Errorf("outcomes %v", got)
 		}
 		r.until("ready", func() bool { ok, _ := r.w.Ready(); return ok })
 		if err := r.wait(); err != nil {
 			t.Error(err)
 		}
-		if n := f.depth("work.dlq"); n != 1 {
+		if n := f.depth("work.dlq"); n != 2 {
 			t.Errorf("%d dead letters", n)
 		}
 	})
