@@ -37,8 +37,6 @@ func FuzzParse(f *testing.F) {
 		}
 		m := topo.Expand()
 		checkManifest(t, topo, m)
-		m.YAML()
-		m.Mermaid()
 		for _, version := range []string{"3.10.8", "4.3.6", "x"} {
 			topo.CheckBroker(version)
 		}
