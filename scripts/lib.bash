@@ -20,7 +20,7 @@ as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
 	elif ! have sudo; then
-		say "needs root, and there is no sudo: $*"
+		say "this needs root, and there is no sudo"
 		return 1
 	elif [ -t 0 ]; then
 		sudo "$@"
