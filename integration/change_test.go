@@ -90,8 +90,9 @@ func (w *world) feed(tb testing.TB) (total <-chan int, stop func()) {
 		tb.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	out := make(chan int, 1)
+	out, ended := make(chan int, 1), make(chan struct{})
 	go func() {
+		defer close(ended)
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		n := 0
@@ -115,7 +116,10 @@ func (w *world) feed(tb testing.TB) (total <-chan int, stop func()) {
 			n++
 		}
 	}()
-	stop = sync.OnceFunc(cancel)
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+	})
 	tb.Cleanup(stop)
 	return out, stop
 }

@@ -172,15 +172,17 @@ func drainInto(tb testing.TB, deliveries <-chan amqp.Delivery, count map[string]
 	}
 }
 
-func await[T any](tb testing.TB, signal <-chan T, within time.Duration) {
+func await[T any](tb testing.TB, signal <-chan T, within time.Duration) T {
 	tb.Helper()
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case <-signal:
+	case v := <-signal:
+		return v
 	case <-timer.C:
 		tb.Fatalf("nothing within %v", within)
 	}
+	panic("unreachable")
 }
 
 // The consumer parks a message that kills its workers before the broker's limit is reached: also the one

@@ -158,13 +158,17 @@ func TestTwoAppliesAtOnce(t *testing.T) {
 	brokertest.Each(t, func(t *testing.T, b *brokertest.Broker, queueType string) {
 		file := yaml(queueType, "{delays: [2s, 8s, 30s], jitter: 20%}")
 		w := emptyWorld(t, b, file)
-		results := make(chan result, 2)
-		for range 2 {
-			go func() { results <- runProvision(t, w.url, file, "apply") }()
+		var commands [2]*exec.Cmd
+		var said [2]*bytes.Buffer
+		for i := range commands {
+			commands[i], _, said[i] = provisionCommand(t.Context(), t, w.url, file, "apply")
+			if err := commands[i].Start(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		for range 2 {
-			if r := <-results; r.code != 0 {
-				t.Errorf("exit %d\n%s", r.code, r.stderr)
+		for i, cmd := range commands {
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("apply: %v\n%s", err, said[i])
 			}
 		}
 		if report := w.apply(t); report.Changed() {

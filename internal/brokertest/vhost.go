@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,13 +77,41 @@ func (b *Broker) CloseAllConnections(tb testing.TB, vhostURL string) {
 		return
 	}
 	c := b.Management(tb)
-	list, err := c.Connections(tb.Context(), name)
+	for _, conn := range b.awaitConnections(tb, c, vhostURL) {
+		if err := c.CloseConnection(tb.Context(), conn.Name); err != nil && !errors.Is(err, management.ErrNotFound) {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// awaitConnections lists the connections to a vhost. The management API is seconds late, so it opens one
+// more and waits for that to appear.
+func (b *Broker) awaitConnections(tb testing.TB, c *management.Client, vhostURL string) []management.Connection {
+	tb.Helper()
+	last := rand.Text()
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName(last)
+	conn, err := amqp.DialConfig(vhostURL, amqp.Config{Properties: properties})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for _, conn := range list {
-		if err := c.CloseConnection(tb.Context(), conn.Name); err != nil && !errors.Is(err, management.ErrNotFound) {
+	defer conn.Close()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	timeout := time.NewTimer(30 * time.Second)
+	defer timeout.Stop()
+	for {
+		list, err := c.Connections(tb.Context(), VHostName(tb, vhostURL))
+		if err != nil {
 			tb.Fatal(err)
+		}
+		if slices.ContainsFunc(list, func(c management.Connection) bool { return c.Properties.ConnectionName == last }) {
+			return list
+		}
+		select {
+		case <-tick.C:
+		case <-timeout.C:
+			tb.Fatalf("the management API does not list a connection that was opened 30 s ago: %v", list)
 		}
 	}
 }
