@@ -26,6 +26,8 @@ var (
 			argMaxLengthBytes: "max_length_bytes", argOverflow: "overflow", argSingleActive: "single_active_consumer",
 			argDeliveryLimit: "delivery_limit", argMaxPriority: "max_priority", argLeaderLocator: "leader_locator",
 			argInitialGroupSize: "initial_group_size",
+			// Not arguments to the broker at all: whoever writes these means the fields.
+			"durable": "durable", "auto_delete": "auto_delete",
 		},
 		types: map[string]string{
 			argDLX: "text", argDLRK: "text", argStrategy: "text", "x-queue-mode": "text", "x-queue-master-locator": "text",
@@ -34,9 +36,13 @@ var (
 		},
 	}
 	exchangeArguments = argumentRules{
-		what:   "arguments",
-		fields: map[string]string{argAlternate: "alternate_exchange"},
-		types:  map[string]string{"x-delayed-type": "text", "hash-header": "text", argHashProperty: "text"},
+		what: "arguments",
+		fields: map[string]string{
+			argAlternate: "alternate_exchange",
+			// As above.
+			"type": "type", "durable": "durable", "auto_delete": "auto_delete", "internal": "internal",
+		},
+		types: map[string]string{"x-delayed-type": "text", argHashHeader: "text", argHashProperty: "text"},
 	}
 	bindArguments   = argumentRules{what: "arguments", fields: map[string]string{argMatch: "match"}}
 	headerArguments = argumentRules{what: "headers", fields: map[string]string{argMatch: "match"}}

@@ -3,8 +3,11 @@ package topology
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/rmqkit/rmqkit/retry"
 )
 
 // checker knows the file as a whole: what one thing says about another is checked here.
@@ -38,6 +41,9 @@ func (d *decoder) check(f *fileText) {
 		c.finish(q)
 		c.queueSource(q)
 	}
+	if !c.fewEnough() {
+		return
+	}
 	c.collisions()
 	for _, q := range f.queues {
 		c.queue(q)
@@ -54,6 +60,29 @@ func (d *decoder) check(f *fileText) {
 	for _, q := range f.queues {
 		c.deadLetters(q)
 	}
+}
+
+// fewEnough reports whether the queues, generated ones included, are few enough for one broker, and
+// reports if not. A few hundred kilobytes can ask for millions: 16 tiers of 32 slots for each queue.
+func (c *checker) fewEnough() bool {
+	n := 0
+	for _, q := range c.file.queues {
+		n++
+		if q.Laddered() {
+			n++
+			for _, t := range q.Ladder().Tiers {
+				n += max(1, len(t.Slots))
+			}
+		}
+		if n > maxExpanded {
+			c.refuse(q.name, Diagnostic{
+				Code: codeTooLarge, Message: fmt.Sprintf("with this queue and its ladder there are more than %d queues", maxExpanded),
+				Expected: "fewer", Hint: "fewer jitter slots or delays make fewer queues; or split the topology into files of their own names",
+			})
+			return false
+		}
+	}
+	return true
 }
 
 func (c *checker) exchange(x *exchangeText) {
@@ -78,11 +107,36 @@ func (c *checker) exchange(x *exchangeText) {
 			Expected: `the key "type"`, Hint: "such as type: topic; for an exchange that exists elsewhere write external: true",
 		})
 	}
+	c.hashed(x)
 	if x.Type == "x-delayed-message" && x.Arguments["x-delayed-type"] == nil {
 		c.refuse(x.values["type"], Diagnostic{
 			Code: codeArgument, Message: fmt.Sprintf("exchange %q is x-delayed-message and says not how it routes", shown(x.Name)),
 			Expected: "the argument x-delayed-type", Hint: "such as arguments: {x-delayed-type: topic}",
 		})
+	}
+}
+
+// hashed refuses what the broker refuses of a consistent hash exchange, which would be in the middle of an
+// apply.
+func (c *checker) hashed(x *exchangeText) {
+	property, set := x.Arguments[argHashProperty]
+	if x.Type != string(retry.SpreadHash) || !set {
+		return
+	}
+	properties := []string{"message_id", "correlation_id", "timestamp"}
+	for k, v := range pairs(x.values["arguments"]) {
+		switch {
+		case k.Value != argHashProperty:
+		case x.Arguments[argHashHeader] != nil:
+			c.refuse(v, Diagnostic{
+				Code: codeConflict, Message: fmt.Sprintf("exchange %q has both %s and %s", shown(x.Name), argHashHeader, argHashProperty), Expected: "one of them",
+			})
+		case !slices.Contains(properties, fmt.Sprint(property)):
+			c.refuse(v, Diagnostic{
+				Code: codeArgument, Message: fmt.Sprintf("%s is %s", argHashProperty, quoted(v)), Expected: oneOf(properties),
+				Hint: c.didYouMean(v.Value, properties),
+			})
+		}
 	}
 }
 

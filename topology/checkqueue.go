@@ -58,6 +58,14 @@ func (c *checker) quorum(q *queueText) {
 	if !q.Laddered() {
 		c.field(q, "overflow", q.Overflow == rejectPublishDLX, oneOf([]string{dropHead, rejectPublish}), "only classic queues know it")
 	}
+	for _, arg := range []string{"x-queue-mode", argQueueVersion, "x-queue-master-locator"} {
+		if n := c.argumentNode(q, arg); n != nil && !c.bad[n] {
+			c.refuse(n, Diagnostic{
+				Code: codeNotForType, Message: fmt.Sprintf("queue %q is quorum and has %s", shown(q.Name), arg),
+				Expected: "no " + arg, Hint: "the broker refuses it for a quorum queue",
+			})
+		}
+	}
 }
 
 func (c *checker) classic(q *queueText) {

@@ -17,6 +17,8 @@ const (
 	maxVisits = 250_000
 	// maxObjects bounds the queues, and the exchanges, of one file: a ladder makes ten objects and more.
 	maxObjects = 10_000
+	// maxExpanded bounds the queues with those that ladders make.
+	maxExpanded = 100_000
 	// maxDiagnostics is where reporting ends.
 	maxDiagnostics = 1_000
 	// maxGuesses bounds the words that are compared for hints.

@@ -29,6 +29,7 @@ const (
 	argAlternate        = "alternate-exchange"
 	argMatch            = "x-match"
 	argHashProperty     = "hash-property"
+	argHashHeader       = "hash-header"
 	argQueueVersion     = "x-queue-version"
 )
 

@@ -74,6 +74,7 @@ var hostile = []struct{ name, text, code string }{
 	{"an open quote", fill(head+"a: \"", "x "), "yaml-syntax"},
 	{"many documents", fill(head, "---\na: 1\n"), "several-documents"},
 	{"directives", fill("", "%TAG ! !x\n"), "yaml-syntax"},
+	{"millions of jitter slots", "version: 1\nname: x\ndefaults: {retry: {backoff: {base: 1s, attempts: 17}, jitter: {band: 20%, slots: 32}}}\nqueues:\n" + strings.Join(numbered(9_000, "  q%d: {}"), "\n"), "too-large"},
 	{"queues with large defaults", "version: 1\nname: x\ndefaults: {arguments: {" + largeDefaults() + "}}\nqueues:\n" + strings.Join(numbered(9_000, "  q%d: {}"), "\n"), "too-large"},
 	{"large defaults with a slip", "version: 1\nname: x\ndefaults: {max_length: x, arguments: {" + largeDefaults() + "}}\nqueues:\n" + strings.Join(numbered(9_000, "  q%d: {}"), "\n"), "too-large"},
 	{"wrong queues", head + "queues:\n" + strings.Join(numbered(10_001, "  q%d: 1"), "\n"), "too-large"},

@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -267,5 +268,15 @@ func TestTopology_SharesNothing(t *testing.T) {
 	topo.Ladders()[0].Tiers[0].Slots[0] = time.Hour
 	if diff := cmp.Diff(want, topo.Expand()); diff != "" {
 		t.Errorf("Expand() mismatch after a caller changed its copy (-want +got):\n%s", diff)
+	}
+}
+
+func TestAVariableThatIsNotUTF8IsRefusedAndNotShown(t *testing.T) {
+	t.Parallel()
+	p := topology.Parser{LookupEnv: func(string) (string, bool) { return "hidden\xff", true }}
+	_, err := p.Parse("f", []byte("version: 1\nname: x\nexchanges: {e: {type: topic}}\nqueues: {q: {bind: [{exchange: e, key: \"${KEY}\"}]}}\n"))
+	var wrong topology.Diagnostics
+	if !errors.As(err, &wrong) || len(wrong) != 1 || wrong[0].Code != "bad-encoding" || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("Parse() error = %v", err)
 	}
 }

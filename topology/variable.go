@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -53,6 +54,14 @@ func (d *decoder) interpolate(n *yaml.Node) {
 			d.refuse(n, Diagnostic{
 				Code: codeUnset, Message: fmt.Sprintf("environment variable %s is not set", m[1]),
 				Expected: "it to be set", Hint: fmt.Sprintf("set it, or give a default: ${%s:-…}", m[1]),
+			})
+			return
+		}
+		if !utf8.ValidString(value) {
+			// The value is not shown: it may be a password.
+			d.refuse(n, Diagnostic{
+				Code: codeEncoding, Message: fmt.Sprintf("environment variable %s is not UTF-8", m[1]), Expected: "UTF-8",
+				Hint: "the broker ends a connection that sends anything else as a name or key",
 			})
 			return
 		}
