@@ -95,7 +95,7 @@ func decide(ctx context.Context, s *session, o Options, t target, st *store, rep
 		}
 		why = fmt.Sprintf("there is no record of what was applied before (queue %q is empty)", stateName(t.name))
 		if k.note != "" {
-			why = fmt.Sprintf("the record of what was applied before is not to be trusted (queue %q: %s)", stateName(t.name), k.note)
+			why = fmt.Sprintf("the record of what was applied before is not to be trusted (queue %q: %s; take that message out once you know what it is)", stateName(t.name), k.note)
 		}
 	}
 	if k.newer {
@@ -105,13 +105,13 @@ func decide(ctx context.Context, s *session, o Options, t target, st *store, rep
 		return plan{}, errors.Join(refused, st.giveBack())
 	}
 	if !k.sure {
-		warnings, refusals := unrecorded(t, exists, why)
+		warnings, refusals := unrecorded(t, exists, why, o.AdoptLadders)
 		if len(refusals) > 0 {
 			return plan{}, errors.Join(&RefusedError{Reasons: refusals}, st.giveBack())
 		}
 		report.Warnings = append(report.Warnings, warnings...)
 	} else if k.note != "" {
-		report.Warnings = append(report.Warnings, fmt.Sprintf("queue %q: %s; it is older than the record and was left alone", stateName(t.name), k.note))
+		report.Warnings = append(report.Warnings, fmt.Sprintf("queue %q: %s; it does not count and was left alone", stateName(t.name), k.note))
 	}
 	again, err := observe(ctx, s, o, "look at what earlier applies left", lookAgain(k.record, existing(sights)))
 	if err != nil {
@@ -133,10 +133,21 @@ func carryOut(ctx context.Context, s *session, o Options, st *store, p plan, rep
 		done, err := carryOutStep(ctx, s, o, st, step)
 		report.add(step.name, done)
 		if err != nil {
-			return fmt.Errorf("%s: %w; apply again to complete it", step.name, err)
+			return fmt.Errorf("%s: %w; %s", step.name, err, next(err))
 		}
 	}
 	return nil
+}
+
+// next says what to do about an error half-way.
+func next(err error) string {
+	switch {
+	case replyCode(err) == amqp.AccessRefused:
+		return "give the user that right and apply again to complete it"
+	case refusal(err):
+		return "the broker will say so again: correct that and apply again to complete it"
+	}
+	return "apply again to complete it"
 }
 
 // carryOutStep returns what it did, in the order of the plan.

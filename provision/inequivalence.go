@@ -106,14 +106,17 @@ func typeOf(wire string) ValueType {
 type properties map[string]any
 
 func exchangeProperties(e topology.Exchange) properties {
-	p := properties{"type": e.Type, "durable": e.Durable, "auto_delete": e.AutoDelete, "internal": e.Internal}
+	p := properties{}
 	maps.Copy(p, e.Arguments)
+	// Last: an argument of such a name means nothing to the broker, and must not stand for the property.
+	maps.Copy(p, properties{"type": e.Type, "durable": e.Durable, "auto_delete": e.AutoDelete, "internal": e.Internal})
 	return p
 }
 
 func queueProperties(q topology.Queue) properties {
-	p := properties{"durable": q.Durable, "auto_delete": q.AutoDelete}
+	p := properties{}
 	maps.Copy(p, q.Arguments)
+	maps.Copy(p, properties{"durable": q.Durable, "auto_delete": q.AutoDelete})
 	return p
 }
 

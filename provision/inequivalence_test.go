@@ -207,3 +207,18 @@ func TestAComparisonDoesNotAskForThePluginOfAnotherExchange(t *testing.T) {
 		t.Errorf("it asks for %v, over which RabbitMQ 3.10 closes the connection if the plugin is off", c.ask)
 	}
 }
+
+// The broker knows no argument of such a name; a topology that was not made by Parse may have one.
+func TestAnArgumentDoesNotStandForAProperty(t *testing.T) {
+	t.Parallel()
+	e := exchangeProperties(topology.Exchange{Name: "e", Type: "topic", Durable: true, Arguments: map[string]any{
+		"type": "direct", "durable": false, "auto_delete": true, "internal": true,
+	}}).exchange("e")
+	if diff := cmp.Diff(topology.Exchange{Name: "e", Type: "topic", Durable: true}, e); diff != "" {
+		t.Errorf("exchange mismatch (-want +got):\n%s", diff)
+	}
+	q := queueProperties(topology.Queue{Name: "q", Durable: true, Arguments: map[string]any{"durable": false, "auto_delete": true}}).queue("q")
+	if diff := cmp.Diff(topology.Queue{Name: "q", Durable: true}, q); diff != "" {
+		t.Errorf("queue mismatch (-want +got):\n%s", diff)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rmqkit/rmqkit/internal/brokertest"
@@ -268,7 +269,12 @@ func TestAChangedLadderNeedsTheRecord(t *testing.T) {
 					t.Error("apply was refused and changed something")
 				}
 				// What it says to do: the old one once more, and then the new one.
-				report, err := Apply(t.Context(), onVHost(url), was)
+				if _, err := Apply(t.Context(), onVHost(url), was); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "--adopt-ladders") {
+					t.Fatalf("Apply() of the old ladder, without saying that it is: error = %v", err)
+				}
+				o := onVHost(url)
+				o.AdoptLadders = true
+				report, err := Apply(t.Context(), o, was)
 				if err != nil || len(report.Warnings) != 1 {
 					t.Fatalf("Apply() of the old ladder = %+v, %v; want one warning", report, err)
 				}
@@ -282,6 +288,27 @@ func TestAChangedLadderNeedsTheRecord(t *testing.T) {
 					t.Errorf("Preview() = %+v, %v; want no changes", again, err)
 				}
 			})
+		}
+	})
+}
+
+// All tiers of a ladder that was cut short are there, and so are those of an earlier one: with the bindings
+// of both, a stamp would lead to a tier and to the DLQ.
+func TestALadderCutShortIsNotTakenForTheSame(t *testing.T) {
+	t.Parallel()
+	brokertest.EachVersion(t, func(t *testing.T, b *brokertest.Broker) {
+		url := b.VHost(t)
+		if _, err := Apply(t.Context(), onVHost(url), liveLadder(t, "quorum", "1s, 2s, 3s", "none")); err != nil {
+			t.Fatal(err)
+		}
+		before := snapshot(t, b, url)
+		renamed := liveLadder(t, "quorum", "1s, 2s", "none")
+		renamed.Name = "other"
+		if _, err := Apply(t.Context(), onVHost(url), renamed); !errors.Is(err, ErrRefused) {
+			t.Fatalf("Apply() error = %v; want a refusal", err)
+		}
+		if diff := gocmp.Diff(before, snapshot(t, b, url)); diff != "" {
+			t.Errorf("apply was refused and changed (-before +after):\n%s", diff)
 		}
 	})
 }

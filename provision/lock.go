@@ -31,6 +31,8 @@ func lock(ctx context.Context, s *session, o Options, topology string) error {
 			return nil
 		case replyCode(err) != amqp.ResourceLocked:
 			return fmt.Errorf("take the lock %q: %w", name, err)
+		case !told && noLock(s, name):
+			return refusef("queue %q exists and is no lock, which would be exclusive: rmqkit did not make it; delete it", name)
 		case ctx.Err() != nil:
 			return fmt.Errorf("wait for the lock %q: %w", name, ctx.Err())
 		case !time.Now().Before(deadline):
@@ -43,4 +45,14 @@ func lock(ctx context.Context, s *session, o Options, topology string) error {
 		_ = backoff.Wait(waiting) // the loop looks at ctx and at the deadline itself
 		cancel()
 	}
+}
+
+// noLock reports whether the queue that would be the lock is open to everybody. The broker says 405 of it
+// as of a lock that is held, and of that also to a passive declare.
+func noLock(s *session, name string) bool {
+	err := s.workers[0].do(func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclarePassive(name, false, false, false, false, nil)
+		return err
+	})
+	return err == nil
 }

@@ -139,7 +139,7 @@ queues:
 		}
 		want := []string{
 			`topology.yaml:7:3: queue "taken": it is exclusive to another connection`,
-			`exchange "elsewhere" does not exist: it is bound here but not declared here`,
+			`exchange "elsewhere" does not exist: it is used here but not declared here`,
 		}
 		if diff := gocmp.Diff(want, refused.Reasons); diff != "" {
 			t.Errorf("reasons mismatch (-want +got):\n%s", diff)

@@ -29,6 +29,10 @@ type Options struct {
 	// KeepDeliveryLimit leaves existing dead-letter queues alone that differ in x-delivery-limit only,
 	// with a warning, instead of refusing. Meant for a broker whose policy sets delivery-limit to -1.
 	KeepDeliveryLimit bool
+	// AdoptLadders says, where there is no record of what was applied, that ladders that exist are those of
+	// the topology. Without it that is refused: AMQP cannot list bindings, and with a forgotten one every
+	// failure is copied.
+	AdoptLadders bool
 	// Logger hears that apply waits, and for what. Nil means silence.
 	Logger *slog.Logger
 	// Progress, if not nil, is called after each object or binding of a step is done, from one goroutine

@@ -45,12 +45,36 @@ func lookList(t target) []look {
 		}
 	}
 	ours := objectsOf(t.manifest)
-	for _, b := range t.manifest.Bindings {
-		for _, o := range []object{{topology.KindExchange, b.Source}, {topology.Kind(b.DestinationKind), b.Destination}} {
-			if !ours[o] {
-				ours[o] = true
-				out = append(out, look{object: o, needed: true})
-			}
+	for _, o := range uses(t.manifest) {
+		if !ours[o] {
+			ours[o] = true
+			out = append(out, look{object: o, needed: true})
+		}
+	}
+	return out
+}
+
+// uses returns what must exist for m to work: both ends of bindings, and where exchanges and queues send what
+// they do not keep. The broker takes an alternate or a dead-letter exchange that does not exist, and then
+// loses what goes there without a word.
+func uses(m topology.Manifest) []object {
+	var out []object
+	for _, b := range m.Bindings {
+		out = append(out, object{topology.KindExchange, b.Source}, object{topology.Kind(b.DestinationKind), b.Destination})
+	}
+	for _, e := range m.Exchanges {
+		if to, ok := e.Arguments["alternate-exchange"].(string); ok && to != "" {
+			out = append(out, object{topology.KindExchange, to})
+		}
+	}
+	for _, q := range m.Queues {
+		to, ok := q.Arguments["x-dead-letter-exchange"].(string)
+		queue, named := q.Arguments["x-dead-letter-routing-key"].(string)
+		switch {
+		case ok && to != "":
+			out = append(out, object{topology.KindExchange, to})
+		case ok && named:
+			out = append(out, object{topology.KindQueue, queue})
 		}
 	}
 	return out
@@ -215,7 +239,7 @@ func verdict(t target, o Options, sights []sight) (warnings []string, _ error) {
 			continue
 		}
 		if s.look.needed && !s.exists {
-			reasons = append(reasons, fmt.Sprintf("%v does not exist: it is bound here but not declared here", s.look.object))
+			reasons = append(reasons, fmt.Sprintf("%v does not exist: it is used here but not declared here", s.look.object))
 		}
 		for _, d := range s.differs {
 			if o.KeepDeliveryLimit && ladders.keepsLimit(s.look.object, s.differs) {

@@ -49,6 +49,7 @@ type record struct {
 var (
 	errDamaged = errors.New("cannot be read")
 	errNewer   = errors.New("was written by a newer version of rmqkit")
+	errForeign = errors.New("is the record of another topology")
 )
 
 // gzipFrom is the size from which a record is compressed: a thousand ladders make 10 MB of JSON, and
@@ -107,6 +108,16 @@ func decodeRecord(body []byte, encoding string) (record, error) {
 	return r, nil
 }
 
+// recordOf is decodeRecord for the record of a topology. Somebody else's, moved here by hand, says nothing of
+// what this one has made, and acting on it would take the other's bindings away: its error is errForeign.
+func recordOf(topology string, body []byte, encoding string) (record, error) {
+	r, err := decodeRecord(body, encoding)
+	if err == nil && r.Name != topology {
+		return record{}, fmt.Errorf("%w (%q)", errForeign, r.Name)
+	}
+	return r, err
+}
+
 // kept is one message of the state queue.
 type kept struct {
 	// serial is what the message's header says, or 0.
@@ -144,11 +155,12 @@ func newest(messages []kept) known {
 	}
 	k.sure = k.record.Serial > 0
 	for _, m := range messages {
-		if m.err == nil {
+		foreign := errors.Is(m.err, errForeign)
+		if m.err == nil || foreign && k.note != "" {
 			continue
 		}
 		k.note = fmt.Sprintf("a message in it %v", m.err)
-		if m.serial == 0 || m.serial >= k.record.Serial {
+		if !foreign && (m.serial == 0 || m.serial >= k.record.Serial) {
 			k.sure = false
 			if errors.Is(m.err, errNewer) {
 				k.note, k.newer = m.err.Error(), true

@@ -108,6 +108,7 @@ func TestNewest(t *testing.T) {
 	t.Parallel()
 	good := func(serial int64) kept { return kept{serial: serial, record: record{Serial: serial}} }
 	damaged := func(serial int64) kept { return kept{serial: serial, err: errDamaged} }
+	foreign := func(serial int64) kept { return kept{serial: serial, err: errForeign} }
 	newer := func(serial int64) kept {
 		return kept{serial: serial, err: fmt.Errorf("%w (format 2)", errNewer)}
 	}
@@ -126,6 +127,9 @@ func TestNewest(t *testing.T) {
 		{"an older one that cannot be read is not in the way", []kept{damaged(2), good(3)}, 3, true, false, 3, true},
 		{"one that may be newer is", []kept{good(3), damaged(4)}, 3, false, false, 4, true},
 		{"so is one of which nothing is known", []kept{good(3), damaged(0)}, 3, false, false, 3, true},
+		{"another topology's is not", []kept{good(3), foreign(4)}, 3, true, false, 4, true},
+		{"another topology's alone is none", []kept{foreign(4)}, 0, false, false, 4, true},
+		{"another topology's does not hide a damaged one", []kept{damaged(5), good(3), foreign(4)}, 3, false, false, 5, true},
 		{"only a damaged one", []kept{damaged(7)}, 0, false, false, 7, true},
 		{"a newer program's", []kept{good(3), newer(4)}, 3, false, true, 4, true},
 		{"a newer program's that was followed by ours", []kept{newer(2), good(3)}, 3, true, false, 3, true},

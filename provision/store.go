@@ -91,7 +91,7 @@ func (st *store) get() error {
 			}
 			h := held{tag: d.DeliveryTag}
 			h.serial, _ = d.Headers[serialHeader].(int64)
-			h.record, h.err = decodeRecord(d.Body, d.ContentEncoding)
+			h.record, h.err = recordOf(st.name, d.Body, d.ContentEncoding)
 			st.held = append(st.held, h)
 		}
 	})

@@ -22,6 +22,7 @@ type applyOptions struct {
 	vhost     string
 	wait      time.Duration
 	dryRun    bool
+	adopt     bool
 	keepLimit bool
 }
 
@@ -45,6 +46,7 @@ different ones, apply refuses.`,
 	cmd.Flags().StringVar(&o.vhost, "vhost", "", "`NAME` of the vhost to use, whatever the broker URL and the topology say")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "`TIME` to wait for a broker that does not answer, such as 30s")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show what would be done, in order, and change nothing")
+	cmd.Flags().BoolVar(&o.adopt, "adopt-ladders", false, "where there is no record of what was applied, take ladders that exist for those of the topology")
 	cmd.Flags().BoolVar(&o.keepLimit, "keep-delivery-limit", false, "accept existing dead-letter queues that differ in x-delivery-limit only")
 	o.output.addFlag(cmd, "output", "form of the result", view.Text, view.JSON)
 	return cmd
@@ -70,7 +72,7 @@ func apply(ctx context.Context, env Env, o applyOptions) error {
 		run = provision.Preview
 	}
 	r, err := run(ctx, provision.Options{
-		Rabbit: broker, Wait: o.wait, KeepDeliveryLimit: o.keepLimit, Logger: logger(env.Stderr), Progress: progress.step,
+		Rabbit: broker, Wait: o.wait, KeepDeliveryLimit: o.keepLimit, AdoptLadders: o.adopt, Logger: logger(env.Stderr), Progress: progress.step,
 	}, t)
 	progress.clear()
 	if errors.Is(err, syscall.ECONNREFUSED) && o.wait == 0 {
