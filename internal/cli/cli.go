@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -95,8 +96,17 @@ func run(ctx context.Context, env Env, root *cobra.Command) int {
 	return int(exitCode(err))
 }
 
+// userinfo is the part of a URL that may hold a password. Its end is the last @ before what no URL holds as
+// it is: a password that needs encoding and has none may hold anything else.
+var userinfo = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:@/"']*):[^\s"']*@`)
+
+// withoutPasswords takes passwords out of text that may quote an argument: whoever gives a broker URL in the
+// wrong place shall not find its password in a log.
+func withoutPasswords(text string) string { return userinfo.ReplaceAllString(text, "$1:xxxxx@") }
+
 // report writes an error to stderr, unless it is a result that was written already.
 func report(env Env, cmd *cobra.Command, err error) {
+	env.Stderr = redacting{env.Stderr}
 	var usage usageError
 	switch {
 	case err == nil, errors.As(err, new(shownError)):
@@ -108,6 +118,17 @@ func report(env Env, cmd *cobra.Command, err error) {
 	default:
 		fmt.Fprintln(env.Stderr, prefixed(cmd.Root().Name()+": ", err.Error()))
 	}
+}
+
+// redacting writes text without passwords. Each Write holds whole messages.
+type redacting struct{ w io.Writer }
+
+// Write implements io.Writer.
+func (r redacting) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(r.w, withoutPasswords(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // prefixed puts the program's name before every line: some errors are lists.

@@ -190,3 +190,30 @@ func TestErrorsOfManyLinesNameTheProgramOnEach(t *testing.T) {
 		t.Errorf("prefixed() = %q, want %q", got, want)
 	}
 }
+
+// A broker URL in the wrong place is quoted where it is said what is wrong with it.
+func TestNoErrorHoldsThePasswordOfAURL(t *testing.T) {
+	t.Parallel()
+	for _, broker := range []string{"amqp://user:s3cret@host/", "amqps://user:a/s3cret@host:5671/v", "amqp://:s3cret@host", "amqp://user:x@s3cret@host"} {
+		for _, args := range [][]string{
+			{broker},
+			{"help", broker},
+			{"apply", broker},
+			{"apply", "--file", broker},
+			{"apply", "--wait", broker},
+			{"apply", "--output", broker},
+			{"apply", "--dry-run=" + broker},
+			{"apply", "--" + broker},
+			{"diff", broker, "x"},
+			{"diff", "git:" + broker, "x"},
+			{"validate", "--file", broker},
+		} {
+			env, stdout, stderr := testEnv(nil, args...)
+			env.Git = func(_ context.Context, args ...string) ([]byte, error) { return nil, fmt.Errorf("git %q", args) }
+			code := Provision(t.Context(), env)
+			if said := stdout.String() + stderr.String(); code == 0 || strings.Contains(said, "s3cret") {
+				t.Errorf("%q: exit code %d:\n%s", args, code, said)
+			}
+		}
+	}
+}
