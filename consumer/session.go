@@ -39,6 +39,9 @@ type session struct {
 	tag        string
 	deliveries <-chan amqp.Delivery
 
+	// quiet is closed when the session takes no more deliveries: what is given back before would come
+	// straight back to it.
+	quiet chan struct{}
 	// over is closed when nothing can be settled any more.
 	over chan struct{}
 	once sync.Once
@@ -53,7 +56,8 @@ func (r *run) session(ctx context.Context, conn *amqp.Connection) (*session, err
 	}
 	version, _ := conn.Properties["version"].(string)
 	s := &session{
-		r: r, conn: conn, ch: ch, version: version, over: make(chan struct{}),
+		r: r, conn: conn, ch: ch, version: version,
+		quiet: make(chan struct{}), over: make(chan struct{}),
 		closed:  ch.NotifyClose(make(chan *amqp.Error, 1)),
 		cancels: ch.NotifyCancel(make(chan string, 1)),
 	}
@@ -90,6 +94,7 @@ func (s *session) close() {
 
 // loop hands out deliveries until ctx ends, which is no error, or the session does.
 func (s *session) loop(ctx context.Context) error {
+	defer close(s.quiet)
 	if err := s.subscribe(); err != nil {
 		return err
 	}

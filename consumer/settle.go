@@ -165,6 +165,9 @@ func (r *run) park(m *delivery, o Outcome, s *Settled) error {
 		key = m.d.RoutingKey
 	}
 	err := r.parker.park(r.work, r.stopping, m.s.over, key, r.parked(m, o, id))
+	if errors.Is(err, errStopped) {
+		<-m.s.quiet
+	}
 	switch {
 	case errors.Is(err, errStopped) && m.s.alive():
 		if err := m.d.Nack(false, true); err != nil {
