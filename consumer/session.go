@@ -38,6 +38,12 @@ type session struct {
 	// the client library until there is a free slot, so what was not begun dies with the channel.
 	tag        string
 	deliveries <-chan amqp.Delivery
+	// taken are deliveries that came when the worker was stopping already.
+	taken []amqp.Delivery
+	// place says that the loop has a slot for the next delivery; paused, that none is handed out, and
+	// pause ends with giving back what waits.
+	place, paused bool
+	pause         *time.Timer
 
 	// quiet is closed when the session takes no more deliveries: what is given back before would come
 	// straight back to it.
@@ -99,28 +105,15 @@ func (s *session) loop(ctx context.Context) error {
 		return err
 	}
 	s.r.state.consuming("", 0)
-	pause := time.NewTimer(0)
-	pause.Stop()
-	defer pause.Stop()
-	paused, place := false, false
-	defer func() {
-		if place {
-			<-s.r.slots
-		}
-	}()
+	s.pause = time.NewTimer(pauseGrace)
+	defer s.pause.Stop()
+	defer s.leave()
+	if err := s.look(); err != nil {
+		return err
+	}
 	for {
-		// A delivery is taken only when a handler can have it.
-		var (
-			slots chan<- struct{}
-			in    <-chan amqp.Delivery
-		)
-		switch {
-		case paused || s.deliveries == nil:
-		case place:
-			in = s.deliveries
-		default:
-			slots = s.r.slots
-		}
+		var err error
+		slots, in := s.sources()
 		select {
 		case <-ctx.Done():
 			return s.giveBack()
@@ -129,36 +122,68 @@ func (s *session) loop(ctx context.Context) error {
 		case <-s.cancels:
 			return errCancelled
 		case slots <- struct{}{}:
-			place = true
+			s.place = true
 		case d, ok := <-in:
-			switch {
-			case !s.alive():
-				// It was buffered when the channel died: the broker delivers it again.
-				return closedBecause(<-s.closed)
-			case !ok:
-				return errCancelled
-			case ctx.Err() != nil:
-				return s.giveBack(d)
-			}
-			place = false
-			s.r.start(s, d)
+			err = s.take(ctx, d, ok)
 		case <-s.r.state.changed:
-			if paused = s.r.state.paused(); paused {
-				pause.Reset(pauseGrace)
-				continue
-			}
-			pause.Stop()
-			if s.deliveries == nil {
-				if err := s.subscribe(); err != nil {
-					return err
-				}
-			}
-		case <-pause.C:
-			if err := s.giveBack(); err != nil {
-				return err
-			}
+			err = s.look()
+		case <-s.pause.C:
+			err = s.giveBack()
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// sources returns what the loop waits for: a place for a handler, and then a delivery, so that one is
+// taken only when a handler can have it; neither while consuming is paused.
+func (s *session) sources() (slots chan<- struct{}, in <-chan amqp.Delivery) {
+	switch {
+	case s.paused || s.deliveries == nil:
+		return nil, nil
+	case s.place:
+		return nil, s.deliveries
+	}
+	return s.r.slots, nil
+}
+
+// leave gives up a place that no handler got.
+func (s *session) leave() {
+	if s.place {
+		<-s.r.slots
+		s.place = false
+	}
+}
+
+// take starts the handler for a delivery.
+func (s *session) take(ctx context.Context, d amqp.Delivery, ok bool) error {
+	switch {
+	case !s.alive():
+		// It was buffered when the channel died: the broker delivers it again.
+		return closedBecause(<-s.closed)
+	case !ok:
+		return errCancelled
+	case ctx.Err() != nil:
+		s.taken = append(s.taken, d)
+		return nil
+	}
+	s.place = false
+	s.r.start(s, d)
+	return nil
+}
+
+// look pauses or resumes consuming as parking fails or works.
+func (s *session) look() error {
+	if s.paused = s.r.state.paused(); s.paused {
+		s.pause.Reset(pauseGrace)
+		return nil
+	}
+	s.pause.Stop()
+	if s.deliveries == nil {
+		return s.subscribe()
+	}
+	return nil
 }
 
 func closedBecause(err *amqp.Error) error {
@@ -189,7 +214,7 @@ func (s *session) subscribe() error {
 // giveBack cancels the consumer and gives back, once, what no handler has begun: those that were taken
 // and those that wait. The order matters: a message given back while the consumer exists comes straight
 // back and is counted again, up to the delivery limit (measured on RabbitMQ 3.10 and 4.0).
-func (s *session) giveBack(taken ...amqp.Delivery) error {
+func (s *session) giveBack() error {
 	if s.deliveries == nil {
 		return nil
 	}
@@ -200,10 +225,11 @@ func (s *session) giveBack(taken ...amqp.Delivery) error {
 	}
 	// The library closes it after the last delivery that came before the broker's answer.
 	for d := range deliveries {
-		taken = append(taken, d)
+		s.taken = append(s.taken, d)
 	}
-	for _, d := range taken {
+	for _, d := range s.taken {
 		s.r.settle(s.r.newDelivery(s, d), Outcome{Verdict: GivenBack}, 0)
 	}
+	s.taken = nil
 	return nil
 }

@@ -112,17 +112,24 @@ func trimStack(stack string) string {
 	return stack
 }
 
+// facts returns what is known of a delivery whatever becomes of it. Not from its message: that is the
+// handler's.
+func (r *run) facts(m *delivery) Settled {
+	return Settled{
+		Queue: r.cfg.Ladder.Queue, MessageID: m.d.MessageId, Exchange: m.origin.Exchange, RoutingKey: m.origin.RoutingKey,
+		Attempt: r.cfg.Ladder.Attempt(m.d.Exchange, m.d.RoutingKey),
+	}
+}
+
 // settle carries out what was decided about a delivery, in its session, and reports it. Nothing else
 // acknowledges or rejects; a delivery that is settled already is left alone.
 func (r *run) settle(m *delivery, o Outcome, took time.Duration) {
 	if !m.claimed.CompareAndSwap(false, true) {
 		return
 	}
-	s := Settled{
-		Queue: m.message.Queue, MessageID: m.d.MessageId, Exchange: m.origin.Exchange, RoutingKey: m.origin.RoutingKey,
-		Attempt: r.cfg.Ladder.Attempt(m.d.Exchange, m.d.RoutingKey), Duration: took,
-		Verdict: o.Verdict, Reason: o.Reason, Category: o.Category, Delay: o.Delay, Err: o.Err,
-	}
+	s := r.facts(m)
+	s.Duration = took
+	s.Verdict, s.Reason, s.Category, s.Delay, s.Err = o.Verdict, o.Reason, o.Category, o.Delay, o.Err
 	err := errLost
 	if m.s.alive() {
 		err = r.send(m, o, &s)
@@ -197,10 +204,9 @@ func (r *run) abandon() error {
 	r.mu.Unlock()
 	for _, m := range left {
 		if m.claimed.CompareAndSwap(false, true) {
-			r.report(Settled{
-				Queue: m.message.Queue, MessageID: m.d.MessageId, Exchange: m.origin.Exchange, RoutingKey: m.origin.RoutingKey,
-				Attempt: r.cfg.Ladder.Attempt(m.d.Exchange, m.d.RoutingKey), Verdict: Lost, Err: errAbandoned,
-			})
+			s := r.facts(m)
+			s.Verdict, s.Err = Lost, errAbandoned
+			r.report(s)
 		}
 	}
 	return fmt.Errorf("%w: %d did not return within %v after their context had ended; their messages are delivered again",

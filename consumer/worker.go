@@ -62,6 +62,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.running.Store(false)
 	r := newRun(ctx, w)
+	defer r.cut(errStopped)
 	conn, err := r.first(ctx)
 	if err != nil {
 		w.state.consuming(text(err), slog.LevelWarn)
@@ -228,7 +229,6 @@ func (r *run) consume(ctx context.Context, conn *amqp.Connection) *session {
 func (r *run) drain(s *session) error {
 	limit := time.NewTimer(r.cfg.DrainTimeout)
 	defer limit.Stop()
-	defer r.cut(errStopped)
 	var closed <-chan *amqp.Error
 	if s != nil {
 		closed = s.closed
