@@ -73,8 +73,9 @@ type Config struct {
 	Name, Version string
 	// Logger is for what the worker does. Nil means no log.
 	Logger *slog.Logger
-	// Observe is called once for every delivery that reached the worker, with what became of it, from
-	// the handlers' goroutines: it must be quick and safe for concurrent use. Nil is allowed.
+	// Observe is called once for every delivery that a handler had, that was parked unseen or that was
+	// given back, with what became of it. It is called from the handlers' goroutines, so it must be
+	// quick and safe for concurrent use. Nil is allowed.
 	Observe func(Settled)
 }
 
