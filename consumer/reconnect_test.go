@@ -129,9 +129,7 @@ func TestWhatWasBufferedDiesWithItsChannel(t *testing.T) {
 			if waits {
 				close(first)
 				<-release
-				return nil
-			}
-			if !m.Redelivered {
+			} else if !m.Redelivered {
 				mu.Lock()
 				stale++
 				mu.Unlock()
