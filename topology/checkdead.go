@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -133,27 +132,7 @@ func (c *checker) matches(b BindSpec, key *yaml.Node) bool {
 	case "direct":
 		return b.Key == key.Value
 	case "topic":
-		return topicMatch(strings.Split(b.Key, "."), strings.Split(key.Value, "."))
+		return topicMatches(topicWords(b.Key), topicWords(key.Value))
 	}
 	return true
-}
-
-// topicMatch reports whether a topic pattern takes a key: * is one word, # any number of them.
-func topicMatch(pattern, key []string) bool {
-	// reached[j] says that the pattern so far takes the first j words.
-	reached := make([]bool, len(key)+1)
-	reached[0] = true
-	for _, p := range pattern {
-		next := make([]bool, len(key)+1)
-		for j := range reached {
-			switch {
-			case p == "#":
-				next[j] = reached[j] || j > 0 && next[j-1]
-			case j > 0:
-				next[j] = reached[j-1] && (p == "*" || p == key[j-1])
-			}
-		}
-		reached = next
-	}
-	return reached[len(key)]
 }
