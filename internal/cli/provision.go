@@ -21,7 +21,7 @@ ladders and dead-letter queues. It may be run as often as one likes; what is the
 			return usagef("no command given; expected one of %s", strings.Join(names(cmd), ", "))
 		},
 	}
-	root.AddCommand(validateCommand(env), expandCommand(env), diffCommand(env), applyCommand(env), versionCommand(env))
+	root.AddCommand(validateCommand(env), expandCommand(env), diffCommand(env), explainCommand(env), applyCommand(env), versionCommand(env))
 	root.SetHelpCommand(helpCommand())
 	// Made here and not at execution, so that it is in the tree that the documentation is tested with.
 	root.InitDefaultHelpCmd()
