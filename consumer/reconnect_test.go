@@ -115,7 +115,7 @@ func TestWhatWasBufferedDiesWithItsChannel(t *testing.T) {
 		var (
 			mu      sync.Mutex
 			seen    = map[string]int{}
-			stale   = 0
+			stale   int
 			first   = make(chan struct{})
 			release = make(chan struct{})
 			once    sync.Once
@@ -161,8 +161,7 @@ func TestWhatWasBufferedDiesWithItsChannel(t *testing.T) {
 				t.Errorf("message %s was handled %d times", id, k)
 			}
 		}
-		got := verdicts(r.outcomes(n + 1))
-		if got[consumer.Acked] != n || got[consumer.Lost] != 1 {
+		if got := verdicts(r.outcomes(n + 1)); got[consumer.Acked] != n || got[consumer.Lost] != 1 {
 			t.Errorf("outcomes %v", got)
 		}
 	})
