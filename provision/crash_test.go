@@ -63,9 +63,9 @@ func TestAnApplyKilledAnywhereIsCompletedByTheNext(t *testing.T) {
 			variant(t, typ, "c", "1s, 2s, 3s, 5s", "20%"),
 		}
 		url := b.VHost(t)
-		for round := range 3 {
+		for round := range 2 {
 			next := variants[r.IntN(len(variants))]
-			for range 1 + r.IntN(4) {
+			for range 1 + r.IntN(3) {
 				o := onVHost(url)
 				o.hook = crashAt(r.IntN(150))
 				if _, err := Apply(t.Context(), o, variants[r.IntN(len(variants))]); err != nil && !errors.Is(err, errCrash) {
@@ -127,7 +127,7 @@ func TestAppliesOfOneTopologyWaitForEachOther(t *testing.T) {
 		for i := range errs {
 			wg.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(i), 1))
-				for range 6 {
+				for range 4 {
 					o := onVHost(url)
 					left := 1 << 30
 					if r.IntN(5) < 2 {

@@ -30,10 +30,11 @@ func liveLadder(t testing.TB, typ, delays, jitter string) *topology.Topology {
 	return parse(t, strings.NewReplacer("TYPE", typ, "DELAYS", delays, "JITTER", jitter).Replace(live))
 }
 
-// traffic rejects everything that comes to the work queue, and counts.
+// traffic rejects everything that comes to the work queue, and remembers.
 type traffic struct {
-	mu       sync.Mutex
-	attempts map[string]int
+	mu sync.Mutex
+	// attempts are those that the stamps say, in order, by message.
+	attempts map[string][]int
 	parked   map[string]int
 	// arrived gets a value when a message arrives in the dead-letter queue.
 	arrived chan struct{}
@@ -42,7 +43,7 @@ type traffic struct {
 // rejectAll consumes from q and q.dlq until the test ends.
 func rejectAll(t testing.TB, url string) *traffic {
 	t.Helper()
-	tr := &traffic{attempts: map[string]int{}, parked: map[string]int{}, arrived: make(chan struct{}, 1<<14)}
+	tr := &traffic{attempts: map[string][]int{}, parked: map[string]int{}, arrived: make(chan struct{}, 1<<14)}
 	work, dead := brokertest.Dial(t, url), brokertest.Dial(t, url)
 	if err := work.Qos(50, 0, false); err != nil {
 		t.Fatal(err)
@@ -55,10 +56,11 @@ func rejectAll(t testing.TB, url string) *traffic {
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := retry.Ladder{Queue: "q"}
 	go func() {
 		for d := range deliveries {
 			tr.mu.Lock()
-			tr.attempts[d.MessageId]++
+			tr.attempts[d.MessageId] = append(tr.attempts[d.MessageId], names.Attempt(d.Exchange, d.RoutingKey))
 			tr.mu.Unlock()
 			_ = d.Nack(false, false) // the channel's end is the test's end
 		}
@@ -74,86 +76,82 @@ func rejectAll(t testing.TB, url string) *traffic {
 	return tr
 }
 
-// publish sends messages first to last, one every few milliseconds, so that there are some in every tier.
-func publish(t testing.TB, url string, first, last int) {
+// feed publishes a message every few milliseconds, so that there are some in every tier, until stop is
+// closed; then it sends how many there were.
+func feed(t testing.TB, url string, stop <-chan struct{}) <-chan int {
 	t.Helper()
 	ch := brokertest.Dial(t, url)
 	if err := ch.Confirm(false); err != nil {
 		t.Fatal(err)
 	}
-	tick := time.NewTicker(4 * time.Millisecond)
-	defer tick.Stop()
-	for i := first; i < last; i++ {
-		<-tick.C
-		c, err := ch.PublishWithDeferredConfirm("", "q", true, false, amqp.Publishing{MessageId: fmt.Sprint(i), DeliveryMode: amqp.Persistent})
-		if err != nil {
-			t.Fatal(err)
+	published := make(chan int, 1)
+	go func() {
+		tick := time.NewTicker(6 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				published <- i
+				return
+			case <-tick.C:
+			}
+			c, err := ch.PublishWithDeferredConfirm("", "q", true, false, amqp.Publishing{MessageId: fmt.Sprint(i), DeliveryMode: amqp.Persistent})
+			if err != nil || !c.Wait() {
+				t.Errorf("message %d is not confirmed: %v", i, err)
+			}
 		}
-		if ok, err := c.WaitContext(t.Context()); err != nil || !ok {
-			t.Fatal("not confirmed", err)
-		}
-	}
+	}()
+	return published
 }
 
 // One set of bindings alone, changed under load, made up to 831 copies of 60 messages, or up to 20
 // handler calls instead of 6.
 func TestALadderIsChangedUnderItsMessages(t *testing.T) {
 	t.Parallel()
-	const messages = 300
-	type change struct {
+	const first = "200ms, 300ms, 400ms"
+	changes := []struct {
 		delays, jitter string
-		// crash is the step at which that apply is killed, or "".
+		// crash is the step in which that apply is killed, or "", and at before which of its changes.
 		crash string
 		at    int
-	}
-	for _, tc := range []struct {
-		name    string
-		changes []change
-		// most handler calls a message may get: one more than the longest ladder has tiers.
-		fewest, most int
 	}{
-		{"three tiers become five", []change{{"200ms, 300ms, 400ms, 500ms, 600ms", "none", "", 0}}, 4, 6},
-		{"three tiers become two", []change{{"250ms, 350ms", "none", "", 0}}, 3, 4},
-		{"jitter on, and off", []change{{"200ms, 300ms, 400ms", "20%", "", 0}, {"200ms, 300ms, 500ms", "none", "", 0}}, 4, 4},
-		{"slots change under the same exchange", []change{{"200ms, 300ms, 400ms", "20%", "", 0}, {"210ms, 330ms, 440ms", "{band: 30%, slots: 3}", "", 0}}, 4, 4},
-		{"killed in set a, and again", []change{
-			{"200ms, 250ms, 300ms, 350ms, 400ms", "none", stepSwitchIn + "a", 3},
-			{"200ms, 250ms, 300ms, 350ms, 400ms", "none", "", 0},
-		}, 4, 6},
-		{"killed in set b, then another ladder, killed while it finishes, then a third", []change{
-			{"210ms, 310ms, 410ms, 510ms, 610ms", "none", stepSwitchOut + "b", 1},
-			{"220ms, 320ms", "none", prefixFinishing + stepSwitchIn + "b", 2},
-			{"230ms, 330ms, 430ms", "20%", "", 0},
-		}, 3, 6},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			brokertest.Each(t, func(t *testing.T, b *brokertest.Broker, typ string) {
-				url := b.VHost(t)
-				if _, err := Apply(t.Context(), onVHost(url), liveLadder(t, typ, "200ms, 300ms, 400ms", "none")); err != nil {
-					t.Fatal(err)
-				}
-				tr := rejectAll(t, url)
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					publish(t, url, 0, messages)
-				}()
-				for _, c := range tc.changes {
-					// A third of the messages have gone on their way.
-					awaitAttempts(t, tr, messages/3)
-					o := onVHost(url)
-					o.hook = killIn(c.crash, c.at)
-					_, err := Apply(t.Context(), o, liveLadder(t, typ, c.delays, c.jitter))
-					if err != nil && !errors.Is(err, errCrash) || (err != nil) != (c.crash != "") {
-						t.Fatalf("apply %s: %v", c.delays, err)
-					}
-				}
-				<-done
-				tr.check(t, messages, tc.fewest, tc.most)
-			})
-		})
+		{"200ms, 250ms, 300ms, 350ms, 400ms", "none", "", 0},
+		{"250ms, 350ms", "none", "", 0},
+		{first, "20%", "", 0},
+		// Slots change behind an exchange that stays.
+		{"210ms, 330ms, 440ms", "{band: 30%, slots: 3}", "", 0},
+		{first, "none", "", 0},
+		// Killed in either set, and again the same.
+		{"210ms, 250ms, 300ms, 350ms", "none", stepSwitchIn + "a", 3},
+		{"210ms, 250ms, 300ms, 350ms", "none", stepSwitchOut + "b", 1},
+		{"210ms, 250ms, 300ms, 350ms", "none", "", 0},
+		// Killed, then another, killed while it finishes the first, then a third.
+		{"220ms, 310ms, 410ms, 420ms, 430ms", "none", stepSwitchIn + "b", 2},
+		{"230ms, 320ms", "none", prefixFinishing + stepSwitchIn + "b", 5},
+		{"240ms, 330ms, 430ms", "20%", "", 0},
 	}
+	brokertest.Each(t, func(t *testing.T, b *brokertest.Broker, typ string) {
+		url := b.VHost(t)
+		if _, err := Apply(t.Context(), onVHost(url), liveLadder(t, typ, first, "none")); err != nil {
+			t.Fatal(err)
+		}
+		tr := rejectAll(t, url)
+		stop := make(chan struct{})
+		published := feed(t, url, stop)
+		seen := 0
+		for _, c := range changes {
+			seen = tr.awaitMessages(t, seen+50)
+			o := onVHost(url)
+			o.hook = killIn(c.crash, c.at)
+			_, err := Apply(t.Context(), o, liveLadder(t, typ, c.delays, c.jitter))
+			if err != nil && !errors.Is(err, errCrash) || (err != nil) != (c.crash != "") {
+				t.Fatalf("apply %s: %v", c.delays, err)
+			}
+		}
+		tr.awaitMessages(t, seen+50)
+		close(stop)
+		tr.check(t, <-published)
+	})
 }
 
 // killIn returns a hook that ends a run before the nth change in a step, and never for step "".
@@ -172,10 +170,10 @@ func killIn(in string, n int) func(string) error {
 	}
 }
 
-// awaitAttempts waits until at least n messages have been rejected once.
-func awaitAttempts(t testing.TB, tr *traffic, n int) {
+// awaitMessages waits until at least n messages have been rejected once, and returns how many have.
+func (tr *traffic) awaitMessages(t testing.TB, n int) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -184,7 +182,7 @@ func awaitAttempts(t testing.TB, tr *traffic, n int) {
 		seen := len(tr.attempts)
 		tr.mu.Unlock()
 		if seen >= n {
-			return
+			return seen
 		}
 		select {
 		case <-tick.C:
@@ -196,16 +194,16 @@ func awaitAttempts(t testing.TB, tr *traffic, n int) {
 
 // check waits until every message is in the dead-letter queue and then looks for copies and for
 // attempts that should not have been.
-func (tr *traffic) check(t testing.TB, messages, fewest, most int) {
+func (tr *traffic) check(t testing.TB, published int) {
 	t.Helper()
 	limit := time.After(2 * time.Minute)
-	for range messages {
+	for range published {
 		select {
 		case <-tr.arrived:
 		case <-limit:
 			tr.mu.Lock()
 			defer tr.mu.Unlock()
-			t.Fatalf("%d of %d messages are in the dead-letter queue", len(tr.parked), messages)
+			t.Fatalf("%d of %d messages are in the dead-letter queue", len(tr.parked), published)
 		}
 	}
 	// A copy would still be on its way: longer than the longest tier.
@@ -216,15 +214,24 @@ func (tr *traffic) check(t testing.TB, messages, fewest, most int) {
 	}
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	if len(tr.parked) != messages {
-		t.Errorf("%d of %d messages are in the dead-letter queue", len(tr.parked), messages)
+	t.Logf("%d messages", published)
+	if len(tr.parked) != published {
+		t.Errorf("%d of %d messages are in the dead-letter queue", len(tr.parked), published)
 	}
 	for id, n := range tr.parked {
 		if n != 1 {
 			t.Errorf("message %s is %d times in the dead-letter queue", id, n)
 		}
-		if a := tr.attempts[id]; a < fewest || a > most {
-			t.Errorf("message %s had %d attempts, want %d to %d", id, a, fewest, most)
+		// Ladders of two to five tiers.
+		attempts := tr.attempts[id]
+		if len(attempts) < 3 || len(attempts) > 6 {
+			t.Errorf("message %s had attempts %v, want 3 to 6", id, attempts)
+		}
+		for i, a := range attempts {
+			if a != i+1 {
+				t.Errorf("message %s had attempts %v, want each once and in order", id, attempts)
+				break
+			}
 		}
 	}
 }

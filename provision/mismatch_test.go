@@ -2,6 +2,7 @@ package provision
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -186,6 +187,44 @@ queues:
 		}
 		if _, err := Apply(t.Context(), onVHost(url), parse(t, "version: 1\nname: orders\nqueues:\n  q: {retry: {delays: [1s, 2s]}}\n")); err != nil {
 			t.Errorf("without jitter: %v", err)
+		}
+	})
+}
+
+// The broker quotes names, and cuts what it says at 255 bytes.
+func TestMismatchesOfQueuesWithAnyName(t *testing.T) {
+	t.Parallel()
+	brokertest.EachVersion(t, func(t *testing.T, b *brokertest.Broker) {
+		url := b.VHost(t)
+		ch := brokertest.Dial(t, url)
+		long := strings.Repeat("long", 60)
+		text := "version: 1\nname: \"any/n%me é\"\nqueues:\n"
+		for _, name := range []string{"é/世界", "it's 'a' for queue 'b'", ": received none but current is none", "a b%2F@#?", long} {
+			if _, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "classic", "x-message-ttl": int64(1000), "x-max-length": int64(5)}); err != nil {
+				t.Fatal(err)
+			}
+			text += fmt.Sprintf("  %q: {type: classic, message_ttl: 2s, max_length: 6}\n", name)
+		}
+		_, err := Apply(t.Context(), onVHost(url), parse(t, text))
+		var mismatch *MismatchError
+		if !errors.As(err, &mismatch) {
+			t.Fatalf("Apply() error = %v; want a *MismatchError", err)
+		}
+		found := map[string]string{}
+		for _, m := range mismatch.Mismatches {
+			found[m.Name] += m.Argument + " " + m.Current.Text + " " + string(m.Current.Type) + ", "
+		}
+		for name, got := range found {
+			want := "x-max-length 5 integer, x-message-ttl 1000 integer, "
+			if name == long {
+				want = "x-max-length  unknown, "
+			}
+			if got != want && (name != long || got != "x-message-ttl  unknown, ") {
+				t.Errorf("queue %q: found %q, want %q", name, got, want)
+			}
+		}
+		if len(found) != 5 {
+			t.Errorf("mismatches of %d queues, want 5:\n%v", len(found), err)
 		}
 	})
 }

@@ -63,8 +63,10 @@ func (m *model) do(t *testing.T, o op) {
 func (m *model) leads(queue, key string) []string {
 	l := retry.Ladder{Queue: queue}
 	for _, at := range [][2]string{
-		{l.LadderExchange(retry.SetA), key}, {l.LadderExchange(retry.SetB), key},
-		{l.FirstExchange(retry.SetA), ""}, {l.FirstExchange(retry.SetB), ""},
+		{l.LadderExchange(retry.SetA), key},
+		{l.LadderExchange(retry.SetB), key},
+		{l.FirstExchange(retry.SetA), ""},
+		{l.FirstExchange(retry.SetB), ""},
 	} {
 		if to := m.routes[at]; len(to) > 0 {
 			return to

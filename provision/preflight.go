@@ -234,6 +234,8 @@ func verdict(t target, o Options, sights []sight) (warnings []string, _ error) {
 	var reasons []string
 	ladders := newRoles(t.ladders)
 	for _, s := range sights {
+		// The order in which the broker compares is its own.
+		slices.SortStableFunc(s.differs, func(a, b difference) int { return strings.Compare(a.argument, b.argument) })
 		if s.problem != "" {
 			reasons = append(reasons, fmt.Sprintf("%s%v: %s", at(t, s.look.object), s.look.object, s.problem))
 			continue
