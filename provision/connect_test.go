@@ -2,18 +2,10 @@ package provision
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -172,134 +164,5 @@ func TestNoAdministratorIsNeeded(t *testing.T) {
 		if diff := gocmp.Diff(before, snapshot(t, b, vhost)); diff != "" {
 			t.Errorf("apply was refused and changed (-before +after):\n%s", diff)
 		}
-	})
-}
-
-// authority signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	// file holds the certificate.
-	file string
-}
-
-func newAuthority(t testing.TB, name string) authority {
-	t.Helper()
-	a := authority{}
-	certFile, _ := a.issue(t, name, &x509.Certificate{
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}, &a)
-	a.file = certFile
-	return a
-}
-
-// issue makes a certificate and its key, signed by a, and returns their files. self is for a's own.
-func (a authority) issue(t testing.TB, name string, c *x509.Certificate, self *authority) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.SerialNumber = big.NewInt(time.Now().UnixNano())
-	c.Subject = pkix.Name{CommonName: name}
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, signer := a.cert, a.key
-	if self != nil {
-		parent, signer = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if self != nil {
-		if self.cert, err = x509.ParseCertificate(der); err != nil {
-			t.Fatal(err)
-		}
-		self.key = key
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	certFile, keyFile = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certFile, keyFile
-}
-
-func read(t testing.TB, file string) string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts brokers")
-	}
-	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
-	serverCert, serverKey := ca.issue(t, "server", &x509.Certificate{
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, nil)
-	client := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	clientCert, clientKey := ca.issue(t, "client", client, nil)
-	strangerCert, strangerKey := other.issue(t, "stranger", client, nil)
-	o := brokertest.PrivateOptions{
-		Ports: []string{"5671/tcp"},
-		Files: map[string]string{"ca.pem": read(t, ca.file), "server.pem": read(t, serverCert), "key.pem": read(t, serverKey)},
-		Config: strings.Join([]string{
-			"listeners.ssl.default = 5671",
-			"ssl_options.cacertfile = /etc/rabbitmq/ca.pem",
-			"ssl_options.certfile = /etc/rabbitmq/server.pem",
-			"ssl_options.keyfile = /etc/rabbitmq/key.pem",
-			"ssl_options.verify = verify_peer",
-			"ssl_options.fail_if_no_peer_cert = true",
-		}, "\n"),
-	}
-	brokertest.EachPrivate(t, o, func(t *testing.T, b *brokertest.Broker) {
-		u, err := url.Parse(b.VHost(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		u.Scheme, u.Host = "amqps", b.HostPort(t, "5671/tcp")
-		topo := parse(t, typed(orders, "quorum"))
-		for _, tc := range []struct {
-			name          string
-			ca, cert, key string
-			fine          bool
-		}{
-			{"authority and client certificate", ca.file, clientCert, clientKey, true},
-			{"no client certificate", ca.file, "", "", false},
-			{"a stranger's client certificate", ca.file, strangerCert, strangerKey, false},
-			{"another authority", other.file, clientCert, clientKey, false},
-			{"the system's authorities", "", clientCert, clientKey, false},
-			{"a certificate without its key", ca.file, clientCert, "", false},
-			{"the key of another", ca.file, clientCert, strangerKey, false},
-		} {
-			o := Options{Rabbit: rabbit.Config{URL: u.String(), CAFile: tc.ca, CertFile: tc.cert, KeyFile: tc.key, Timeout: 20 * time.Second}, Wait: time.Minute}
-			_, err := Apply(t.Context(), o, topo)
-			if tc.fine {
-				if err != nil {
-					t.Errorf("%s: %v", tc.name, err)
-				}
-				continue
-			}
-			oneLine(t, err)
-			if !errors.Is(err, rabbit.ErrTLS) {
-				t.Errorf("%s: Apply() error = %v, want ErrTLS", tc.name, err)
-			}
-		}
-		plain := *u
-		plain.Scheme = "amqp"
-		_, err = Apply(t.Context(), Options{Rabbit: rabbit.Config{URL: plain.String(), Timeout: 3 * time.Second}}, topo)
-		oneLine(t, err, "TLS")
 	})
 }

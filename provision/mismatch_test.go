@@ -151,46 +151,6 @@ queues:
 	})
 }
 
-// A broker without the plugin refuses to declare the exchange, by when half of the rest is there.
-func TestAMissingExchangeTypeIsSeenBeforeAnythingIsChanged(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts brokers")
-	}
-	o := brokertest.PrivateOptions{Plugins: []string{"rabbitmq_management"}}
-	brokertest.EachPrivate(t, o, func(t *testing.T, b *brokertest.Broker) {
-		url := b.VHost(t)
-		before := snapshot(t, b, url)
-		_, err := Apply(t.Context(), onVHost(url), parse(t, `
-version: 1
-name: orders
-exchanges:
-  later: {type: x-delayed-message, arguments: {x-delayed-type: direct}}
-queues:
-  q: {retry: {delays: [1s, 2s], jitter: 20%}}
-  r: {retry: {delays: [1s], jitter: {band: 20%, exchange: x-consistent-hash}}}
-`))
-		if !errors.Is(err, ErrRefused) {
-			t.Fatalf("Apply() error = %v; want ErrRefused", err)
-		}
-		for _, want := range []string{
-			"rabbitmq-plugins enable rabbitmq_random_exchange",
-			"rabbitmq-plugins enable rabbitmq_consistent_hash_exchange",
-			"rabbitmq-plugins enable rabbitmq_delayed_message_exchange",
-		} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("not said: %s, but %v", want, err)
-			}
-		}
-		if diff := gocmp.Diff(before, snapshot(t, b, url)); diff != "" {
-			t.Errorf("apply was refused and changed (-before +after):\n%s", diff)
-		}
-		if _, err := Apply(t.Context(), onVHost(url), parse(t, "version: 1\nname: orders\nqueues:\n  q: {retry: {delays: [1s, 2s]}}\n")); err != nil {
-			t.Errorf("without jitter: %v", err)
-		}
-	})
-}
-
 // The broker quotes names, and cuts what it says at 255 bytes.
 func TestMismatchesOfQueuesWithAnyName(t *testing.T) {
 	t.Parallel()
