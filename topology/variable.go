@@ -46,23 +46,8 @@ func (d *decoder) interpolate(n *yaml.Node) {
 			})
 			return
 		}
-		value, set := d.lookup(m[1])
-		if m[2] != "" && value == "" {
-			value, set = m[3], true
-		}
-		if !set {
-			d.refuse(n, Diagnostic{
-				Code: codeUnset, Message: fmt.Sprintf("environment variable %s is not set", m[1]),
-				Expected: "it to be set", Hint: fmt.Sprintf("set it, or give a default: ${%s:-…}", m[1]),
-			})
-			return
-		}
-		if !utf8.ValidString(value) {
-			// The value is not shown: it may be a password.
-			d.refuse(n, Diagnostic{
-				Code: codeEncoding, Message: fmt.Sprintf("environment variable %s is not UTF-8", m[1]), Expected: "UTF-8",
-				Hint: "the broker ends a connection that sends anything else as a name or key",
-			})
+		value, ok := d.valueOf(n, m)
+		if !ok {
 			return
 		}
 		b.WriteString(value)
@@ -77,4 +62,28 @@ func (d *decoder) interpolate(n *yaml.Node) {
 	}
 	n.Value, n.Tag = b.String(), "!!str"
 	d.variables[n] = true
+}
+
+// valueOf returns what a match of variable stands for; it is refused where it stands for nothing.
+func (d *decoder) valueOf(n *yaml.Node, m []string) (value string, ok bool) {
+	value, set := d.lookup(m[1])
+	if m[2] != "" && value == "" {
+		value, set = m[3], true
+	}
+	if !set {
+		d.refuse(n, Diagnostic{
+			Code: codeUnset, Message: fmt.Sprintf("environment variable %s is not set", m[1]),
+			Expected: "it to be set", Hint: fmt.Sprintf("set it, or give a default: ${%s:-…}", m[1]),
+		})
+		return "", false
+	}
+	if !utf8.ValidString(value) {
+		// The value is not shown: it may be a password.
+		d.refuse(n, Diagnostic{
+			Code: codeEncoding, Message: fmt.Sprintf("environment variable %s is not UTF-8", m[1]), Expected: "UTF-8",
+			Hint: "the broker ends a connection that sends anything else as a name or key",
+		})
+		return "", false
+	}
+	return value, true
 }
