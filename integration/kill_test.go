@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,7 @@ type tally struct {
 	// open is how many handlers of the living worker have begun and not ended.
 	open   int
 	begins int
-	// at signals once when begins reaches mark.
+	// at signals once when a handler begins with a slow order and begins has reached mark.
 	mark int
 	at   chan struct{}
 }
@@ -39,7 +40,9 @@ func (t *tally) line(words []string) {
 	case len(words) == 3 && words[0] == "begin":
 		t.begun[words[1]]++
 		t.open++
-		if t.begins++; t.begins == t.mark {
+		t.begins++
+		if i, err := strconv.Atoi(words[1]); err == nil && kindOf(i) == kindSlow && t.mark > 0 && t.begins >= t.mark {
+			t.mark = 0
 			t.at <- struct{}{}
 		}
 	case len(words) == 3 && words[0] == "end":
@@ -50,7 +53,7 @@ func (t *tally) line(words []string) {
 	}
 }
 
-// after signals when n more handlers have begun.
+// after signals when n more handlers have begun and one is in the middle of a slow order.
 func (t *tally) after(n int) <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,9 +135,11 @@ func TestKilledWorkersLoseNothing(t *testing.T) {
 	})
 }
 
-// kindOf says what is special about an order: one in a hundred is poison, refused or flaky.
+// kindOf says what is special about an order: some are slow, poison, refused or flaky.
 func kindOf(i int) string {
 	switch i % 300 {
+	case 0, 100, 200:
+		return kindSlow
 	case 50:
 		return kindPoison
 	case 150:

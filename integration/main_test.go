@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,12 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv(envWorker) != "" {
 		os.Exit(workerMain())
+	}
+	// Go runs as many tests at once as there are processors, and these mostly wait.
+	parallel := flag.Lookup("test.parallel")
+	flag.Parse()
+	if parallel.Value.String() == parallel.DefValue {
+		_ = flag.Set("test.parallel", "8")
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if dir := binaries.dir; dir != "" {

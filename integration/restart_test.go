@@ -9,45 +9,66 @@ import (
 	"github.com/rmqkit/rmqkit/internal/brokertest"
 )
 
-// A broker of its own, without the plugins for jitter at first, is killed and started again while a worker
-// works: nothing is lost and it goes on.
-func TestABrokerIsKilledUnderAWorker(t *testing.T) {
+// A broker of its own, without the plugins for jitter at first, is killed and started again while workers
+// work: nothing is lost and they go on.
+func TestABrokerIsKilledUnderWorkers(t *testing.T) {
 	t.Parallel()
 	const orders = 2000
-	brokertest.EachPrivate(t, brokertest.PrivateOptions{Plugins: []string{"rabbitmq_management"}}, func(t *testing.T, b *brokertest.Broker) {
+	options := brokertest.PrivateOptions{Plugins: []string{"rabbitmq_management"}}
+	brokertest.EachPrivate(t, options, func(t *testing.T, b *brokertest.Broker) {
 		t.Run("a missing plugin", func(t *testing.T) { namesTheMissingPlugin(t, b) })
+		var all []*killed
 		for _, queueType := range brokertest.QueueTypes {
-			w := newWorld(t, b, yaml(queueType, twoTiers))
-			book := newBook()
-			release := book.shut()
-			worker, stop := w.run(t, consumer.Config{Concurrency: 16, Handler: book.handle})
-			w.publish(t, exchange, key, numbered(orders)...)
-			book.awaitAtWork(t, 16)
-			book.open()
-			release()
-			for range 100 {
-				await(t, book.begins, 20*time.Second)
+			k := &killed{world: newWorld(t, b, yaml(queueType, twoTiers)), queueType: queueType, book: newBook()}
+			first := k.book.shut()
+			k.worker, k.stop = k.world.run(t, consumer.Config{Concurrency: 16, Handler: k.book.handle})
+			k.world.publish(t, exchange, key, numbered(orders)...)
+			k.book.awaitAtWork(t, 16)
+			// These are handled; the next ones are at work when the broker dies.
+			drain(k.book.begins)
+			k.release = k.book.shut()
+			first()
+			for range 16 {
+				await(t, k.book.begins, 20*time.Second)
 			}
-			b.Kill(t)
-			eventually(t, 10*time.Second, func() error {
-				if ok, _ := worker.Ready(); ok {
+			all = append(all, k)
+		}
+		start := time.Now()
+		b.Kill(t)
+		for _, k := range all {
+			eventually(t, 20*time.Second, func() error {
+				if ok, _ := k.worker.Ready(); ok {
 					return errors.New("the worker is ready without a broker")
 				}
 				return nil
 			})
-			b.Restart(t)
-			start := time.Now()
-			drain(book.begins)
-			await(t, book.begins, time.Minute)
-			t.Logf("%s: consuming again %v after the broker was ready", queueType, time.Since(start).Round(time.Millisecond))
-			w.admin = brokertest.Dial(t, w.url)
-			w.awaitAll(t, book, orders)
-			stop()
-			if n := w.depth(t, work) + w.depth(t, dlq); n != 0 {
-				t.Errorf("%s: %d orders are in the work queue or the DLQ", queueType, n)
+			drain(k.book.begins)
+			k.book.open()
+			k.release()
+		}
+		b.Restart(t)
+		t.Logf("the broker was away for %v", time.Since(start).Round(time.Millisecond))
+		for _, k := range all {
+			again := await(t, k.book.begins, time.Minute).Sub(start)
+			t.Logf("%s: consuming again %v after the kill", k.queueType, again.Round(time.Millisecond))
+			k.world.admin = brokertest.Dial(t, k.world.url)
+			k.world.awaitAll(t, k.book, orders)
+			k.stop()
+			if n := k.world.depth(t, work) + k.world.depth(t, dlq); n != 0 {
+				t.Errorf("%s: %d orders are in the work queue or the DLQ", k.queueType, n)
 			}
-			_, again := book.result()
-			t.Logf("%s: %d orders, %d handled again", queueType, orders, again)
+			_, twice := k.book.result()
+			t.Logf("%s: %d orders, %d handled again", k.queueType, orders, twice)
 		}
 	})
+}
+
+// killed is a worker whose broker is killed.
+type killed struct {
+	world     *world
+	queueType string
+	book      *book
+	worker    *consumer.Worker
+	stop      func()
+	release   func()
 }

@@ -32,12 +32,13 @@ type workerConfig struct {
 }
 
 // What a message asks its handler for, in its type property. Anything else is handled after
-// five milliseconds.
+// a millisecond.
 const (
 	kindFlaky   = "flaky"   // fails until the third attempt
 	kindPoison  = "poison"  // a permanent failure
 	kindRefused = "refused" // fails always
 	kindCrash   = "crash"   // kills its process
+	kindSlow    = "slow"    // takes a second
 )
 
 // workerMain consumes until SIGTERM, and prints a line when a handler begins and when it ends.
@@ -75,6 +76,8 @@ func handle(ctx context.Context, m *consumer.Message) error {
 	switch m.Type {
 	case kindCrash:
 		return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), context.Cause(ctx))
+	case kindSlow:
+		return pause(ctx, time.Second)
 	case kindPoison:
 		return consumer.Permanent(errors.New("poison"))
 	case kindRefused:
@@ -84,7 +87,7 @@ func handle(ctx context.Context, m *consumer.Message) error {
 			return errors.New("flaky")
 		}
 	}
-	return pause(ctx, 5*time.Millisecond)
+	return pause(ctx, time.Millisecond)
 }
 
 // pause takes a time, as the work of a handler would.
