@@ -39,7 +39,7 @@ cover.out: $(sources)
 .PHONY: lint
 lint: $(linters)/done ## format, vet, staticcheck, the house style, the scripts
 	@bad=$$($(linters)/gofumpt -l .); [ -z "$$bad" ] || { echo "not formatted (gofumpt -w):"; echo "$$bad"; exit 1; }
-	for module in . tools bench; do go -C $$module vet ./... && go -C $$module mod tidy -diff; done
+	for module in . tools bench; do go -C $$module vet ./...; go -C $$module mod tidy -diff; done
 	for module in . tools bench; do (cd $$module && $(CURDIR)/$(linters)/staticcheck ./...); done
 	$(linters)/shape
 	go -C tools test ./...
