@@ -141,11 +141,12 @@ func TestClosingAllConnectionsLosesNothing(t *testing.T) {
 			start := make(chan time.Time, 1)
 			go func() {
 				<-closed
-				start <- time.Now()
+				now := time.Now()
 				// The worker's own connections are closed a moment before or after the canary's.
 				_ = pause(context.Background(), 200*time.Millisecond)
 				drain(book.begins)
 				old()
+				start <- now
 			}()
 			b.CloseAllConnections(t, w.url)
 			begin := await(t, start, 30*time.Second)
