@@ -38,6 +38,16 @@ func (f *fields) text(name string) (s string, found bool) {
 	}
 }
 
+// name reads the name of an exchange or a routing key, which AMQP bounds; found as in text.
+func (f *fields) name(name string) (s string, found bool) {
+	s, found = f.text(name)
+	if len(s) > maxName {
+		f.errs = append(f.errs, fmt.Errorf("%s%s has %d bytes; expected at most %d", f.where, name, len(s), maxName))
+		return "", false
+	}
+	return s, found
+}
+
 // integer reads an integer of any width; found as in text.
 func (f *fields) integer(name string) (n int64, found bool) {
 	v := f.table[name]

@@ -34,7 +34,8 @@ type Origin struct {
 // are ignored where a handler copied all headers into a new message.
 //
 // If the evidence is missing or malformed, Origin returns what is known and an error, which wraps
-// [ErrOriginUnknown] if the exchange or the key is not known.
+// [ErrOriginUnknown] if the exchange or the key is not known. What has more than 255 bytes is no name
+// of AMQP's and counts as malformed, so that whatever Origin returns can be published with.
 func (l Ladder) Origin(exchange, routingKey string, headers map[string]any) (Origin, error) {
 	if exchange != l.ReturnExchange() {
 		return l.arrival(exchange, routingKey, headers)
@@ -48,9 +49,9 @@ func (l Ladder) Origin(exchange, routingKey string, headers map[string]any) (Ori
 		}
 		return o, errors.Join(err, retryErr)
 	}
-	if len(d.RoutingKeys) == 0 {
-		return Origin{Exchange: d.Exchange, FirstFailure: d.Time},
-			errors.Join(err, fmt.Errorf("%s entry of queue %q has no routing key: %w", headerDeath, l.Queue, ErrOriginUnknown))
+	if len(d.RoutingKeys) == 0 || len(d.RoutingKeys[0]) > maxName || len(d.Exchange) > maxName {
+		return Origin{Exchange: bounded(d.Exchange), FirstFailure: d.Time},
+			errors.Join(err, fmt.Errorf("%s entry of queue %q has no routing key, or a name of more than %d bytes: %w", headerDeath, l.Queue, maxName, ErrOriginUnknown))
 	}
 	o, arrivalErr := l.arrival(d.Exchange, d.RoutingKeys[0], headers)
 	o.FirstFailure = d.Time
@@ -92,12 +93,20 @@ func originHeaders(headers map[string]any, exchange, routingKey string) (Origin,
 		f        = fields{table: headers}
 		problems []error
 	)
-	o.Exchange, e = f.text(exchange)
-	o.RoutingKey, k = f.text(routingKey)
+	o.Exchange, e = f.name(exchange)
+	o.RoutingKey, k = f.name(routingKey)
 	if !e || !k {
 		problems = append(problems, fmt.Errorf("headers %s and %s: %w", exchange, routingKey, ErrOriginUnknown))
 	}
 	return o, errors.Join(append(problems, f.errs...)...)
+}
+
+// bounded returns a name, or "" for what cannot be one.
+func bounded(name string) string {
+	if len(name) > maxName {
+		return ""
+	}
+	return name
 }
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -31,6 +31,7 @@ func TestOrigin(t *testing.T) {
 	rejected := func(exchange, key string) map[string]any {
 		return xdeath(death("q.retry.1.2s", "expired", "q.retry", key, int64(1)), death("q", "rejected", exchange, key, int64(1)))
 	}
+	noName := strings.Repeat("k", 256)
 	fresh := Origin{Exchange: "orders", RoutingKey: "order.created"}
 	failed := Origin{Exchange: "orders", RoutingKey: "order.created", FirstFailure: died}
 	copyFailed := Origin{Exchange: "orders", RoutingKey: "order.created", FirstFailure: time.UnixMilli(1_600_000_000_123).UTC()}
@@ -67,6 +68,7 @@ func TestOrigin(t *testing.T) {
 		"moved by hand out of the DLQ":      {"", "q", source, fresh},
 		"moved by hand, and back":           {"q.return", "q.attempt.2", merge(source, rejected("", "q")), failed},
 		"moved by hand from another DLQ":    {"", "q", merge(source, map[string]any{"dlq.source.queue": "p"}), Origin{RoutingKey: "q"}},
+		"moved by hand, no name":            {"", "q", merge(source, map[string]any{"dlq.source.routing_key": noName}), Origin{RoutingKey: "q"}},
 		"moved by hand, origin not known":   {"", "q", map[string]any{"dlq.source.queue": "q"}, Origin{RoutingKey: "q"}},
 		"strings that another client wrote": {"q.redrive", "x", map[string]any{"redrive.exchange": []byte("orders"), "redrive.routing_key": []byte("order.created")}, fresh},
 	} {
@@ -88,19 +90,24 @@ func TestOriginWithoutEvidence(t *testing.T) {
 	l := Ladder{Queue: "q"}
 	noKey := death("q", "rejected", "orders", "", int64(1))
 	noKey["routing-keys"] = []any{}
+	long := strings.Repeat("k", 256)
 	for name, tt := range map[string]struct {
 		exchange, key string
 		headers       map[string]any
 		want          Origin
 		text          string
 	}{
-		"stamped, and nothing else":    {"q.return", "q.attempt.2", nil, Origin{}, "headers retry.exchange and retry.routing_key"},
-		"only the tier's death":        {"q.return", "q.attempt.2", xdeath(death("q.retry.1.2s", "expired", "", "k", int64(1))), Origin{}, "retry.exchange"},
-		"a copy without its headers":   {"q.return", "q.attempt.3", xdeath(death("q", "rejected", "q.return", "q.attempt.2", int64(1))), Origin{FirstFailure: died}, "retry.exchange"},
-		"an entry without a key":       {"q.return", "q.attempt.2", xdeath(noKey), Origin{Exchange: "orders", FirstFailure: died}, "no routing key"},
-		"an x-death of another type":   {"q.return", "q.attempt.2", map[string]any{"x-death": "x"}, Origin{}, "x-death has type string"},
-		"redriven without headers":     {"q.redrive", "order.created", nil, Origin{RoutingKey: "order.created"}, "redrive.exchange"},
-		"redriven with a wrong header": {"q.redrive", "k", map[string]any{"redrive.exchange": int64(1), "redrive.routing_key": "k2"}, Origin{RoutingKey: "k2"}, "redrive.exchange has type int64; expected a string"},
+		"stamped, and nothing else":        {"q.return", "q.attempt.2", nil, Origin{}, "headers retry.exchange and retry.routing_key"},
+		"only the tier's death":            {"q.return", "q.attempt.2", xdeath(death("q.retry.1.2s", "expired", "", "k", int64(1))), Origin{}, "retry.exchange"},
+		"a copy without its headers":       {"q.return", "q.attempt.3", xdeath(death("q", "rejected", "q.return", "q.attempt.2", int64(1))), Origin{FirstFailure: died}, "retry.exchange"},
+		"an entry without a key":           {"q.return", "q.attempt.2", xdeath(noKey), Origin{Exchange: "orders", FirstFailure: died}, "no routing key"},
+		"an entry whose key is none":       {"q.return", "q.attempt.2", xdeath(death("q", "rejected", "orders", long, int64(1))), Origin{Exchange: "orders", FirstFailure: died}, "more than 255 bytes"},
+		"an entry whose names are none":    {"q.return", "q.attempt.2", xdeath(death("q", "rejected", long, long, int64(1))), Origin{FirstFailure: died}, "more than 255 bytes"},
+		"a copy whose key is none":         {"q.return", "q.attempt.2", map[string]any{"retry.exchange": "orders", "retry.routing_key": long}, Origin{Exchange: "orders"}, "retry.routing_key has 256 bytes"},
+		"redriven with a key that is none": {"q.redrive", "k", map[string]any{"redrive.exchange": "orders", "redrive.routing_key": long}, Origin{Exchange: "orders", RoutingKey: "k"}, "redrive.routing_key has 256 bytes"},
+		"an x-death of another type":       {"q.return", "q.attempt.2", map[string]any{"x-death": "x"}, Origin{}, "x-death has type string"},
+		"redriven without headers":         {"q.redrive", "order.created", nil, Origin{RoutingKey: "order.created"}, "redrive.exchange"},
+		"redriven with a wrong header":     {"q.redrive", "k", map[string]any{"redrive.exchange": int64(1), "redrive.routing_key": "k2"}, Origin{RoutingKey: "k2"}, "redrive.exchange has type int64; expected a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
