@@ -9,8 +9,12 @@ import (
 	"github.com/rmqkit/rmqkit/retry"
 )
 
-// headerDeliveryCount is where a quorum queue says how often a message came back unhandled.
-const headerDeliveryCount = "x-delivery-count"
+const (
+	// headerDeliveryCount is where a quorum queue says how often a message came back unhandled.
+	headerDeliveryCount = "x-delivery-count"
+	// headerAcquiredCount is where it says, from RabbitMQ 4.3 on, how often it was handed out before.
+	headerAcquiredCount = "x-acquired-count"
+)
 
 // crashes returns how often the consumers of a message died while they had it, at least, from what the
 // broker of a version counted. It is 0 where the broker does not count: classic queues would show a
@@ -21,6 +25,10 @@ const headerDeliveryCount = "x-delivery-count"
 // crashes, and the next ones count from 1 again. One cannot tell which of the two a number is, so the
 // smaller reading holds: on 4.0 a crash loop at attempt k ends k-1 crashes later than elsewhere, and no
 // healthy message is parked. What lies between 4.0 and 4.3 is taken for 4.0.
+//
+// 4.3 does not count what was given back, and as long as it has counted nothing it leaves the header of
+// a publisher alone, such as that of a message that was moved here with all its headers. It has written
+// how often it handed the message out, which bounds the crashes of this attempt.
 func crashes(d amqp.Delivery, t retry.QueueType, version string, attempt int) int64 {
 	// Without the flag this is the first delivery, and the header can only be a publisher's.
 	if t != retry.Quorum || !d.Redelivered {
@@ -29,6 +37,9 @@ func crashes(d amqp.Delivery, t retry.QueueType, version string, attempt int) in
 	n := integer(d.Headers[headerDeliveryCount])
 	if major, minor := parseVersion(version); major == 4 && minor < 3 {
 		n -= int64(attempt - 1)
+	}
+	if acquired, ok := d.Headers[headerAcquiredCount]; ok {
+		n = min(n, integer(acquired))
 	}
 	return max(n, 0)
 }

@@ -197,6 +197,17 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// TestCrashesOfAMadeUpCount: RabbitMQ 4.3 leaves a publisher's count alone until it counts itself.
+func TestCrashesOfAMadeUpCount(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ count, acquired, want int64 }{{99, 1, 1}, {99, 0, 0}, {99, -1, 0}, {2, 5, 2}, {5, 5, 5}} {
+		d := amqp.Delivery{Redelivered: true, Headers: amqp.Table{headerDeliveryCount: row.count, headerAcquiredCount: row.acquired}}
+		if got := crashes(d, retry.Quorum, "4.3.6", 1); got != row.want {
+			t.Errorf("counted %d, handed out %d: %d crashes, want %d", row.count, row.acquired, got, row.want)
+		}
+	}
+}
+
 func TestDecideUnseen(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -18,7 +18,7 @@ func (r *run) parked(m *delivery, o Outcome, id string) amqp.Publishing {
 	if r.cfg.Ladder.QueueType() == retry.Quorum {
 		// Written by the broker for this delivery; published, they would be taken for the DLQ's own count.
 		delete(own, headerDeliveryCount)
-		delete(own, "x-acquired-count")
+		delete(own, headerAcquiredCount)
 	}
 	f := retry.Failure{
 		ID:               id,

@@ -40,3 +40,33 @@ func TestAKeyThatDoesNotFitIsParked(t *testing.T) {
 		}
 	})
 }
+
+// TestACountOfThePublisherIsNoCrash: a message that was moved by a client carries the count of the queue
+// that it came from, and where a give-back does not count it is still there on the next delivery.
+func TestACountOfThePublisherIsNoCrash(t *testing.T) {
+	t.Parallel()
+	brokertest.EachVersion(t, func(t *testing.T, b *brokertest.Broker) {
+		f := newFixture(t, b, "quorum", "1s")
+		f.publish(amqp.Publishing{MessageId: "A", Headers: amqp.Table{"x-delivery-count": int64(99)}})
+		var d amqp.Delivery
+		until(t, "delivered", func() (ok bool) {
+			var err error
+			if d, ok, err = f.ch.Get("work", false); err != nil {
+				t.Fatal(err)
+			}
+			return ok
+		})
+		if err := d.Nack(false, true); err != nil {
+			t.Fatal(err)
+		}
+		hands := make(calls, 10)
+		r := f.run(f.config(hands.handle))
+		for _, result := range []error{errDown, nil} {
+			h := hands.next(t)
+			h.result <- result
+		}
+		if s := r.outcomes(2); s[0].Verdict != consumer.Retried || s[1].Verdict != consumer.Acked {
+			t.Errorf("outcomes %+v", s)
+		}
+	})
+}
