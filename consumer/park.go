@@ -17,6 +17,9 @@ const (
 	slowPark = 2 * time.Second
 	// parkBackoff bounds the waits between tries to park, so that a DLQ that is back is noticed soon.
 	parkBackoff = 3 * time.Second
+	// parkFarewell is how long the broker may take to agree that the connection ends. Under an alarm it does
+	// not read that, and nothing that was published is waited for any more.
+	parkFarewell = time.Second
 )
 
 var errNoConnection = errors.New("there is no connection to publish on")
@@ -67,7 +70,8 @@ func (p *parker) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer rabbit.Close(conn, rpcTimeout)
+	defer rabbit.Close(conn, parkFarewell)
+	p.block("")
 	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 4))
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	for {
@@ -114,14 +118,20 @@ func (p *parker) watch(ctx context.Context, publisher *rabbit.Publisher, blocked
 				blocked = nil
 				continue
 			}
-			p.mu.Lock()
-			p.blocked = ""
+			why := ""
 			if b.Active {
-				p.blocked = "the broker blocks publishers: " + b.Reason
+				why = "the broker blocks publishers: " + b.Reason
 			}
-			p.mu.Unlock()
+			p.block(why)
 		}
 	}
+}
+
+// block notes why the broker does not read from the connection; "" is that it does, as far as it has said.
+func (p *parker) block(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocked = why
 }
 
 // use makes a publisher the present one, or none.
