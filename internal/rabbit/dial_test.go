@@ -171,6 +171,10 @@ func TestDialOfWhatIsNoBroker(t *testing.T) {
 	for name, row := range map[string]struct{ answer, want string }{
 		"a closed door": {"", "without a word"},
 		"a web server":  {"HTTP/1.1 400 Bad Request\r\n\r\n", "not AMQP"},
+		"a broker that dies after connection.start": {
+			"\x01\x00\x00\x00\x00\x00\x1c\x00\x0a\x00\x0a\x00\x09\x00\x00\x00\x00" +
+				"\x00\x00\x00\x05PLAIN\x00\x00\x00\x05en_US\xce", "without a word",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

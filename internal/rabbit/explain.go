@@ -10,21 +10,33 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 var errTimeout = errors.New("no answer in time")
 
-// sniffer notes how a peer's first answer begins.
+// refusalDelay is what RabbitMQ (3.10 to 4.3) waits at least before it drops a connection whose user or
+// password is wrong: 3 s, less what a clock may be off. It says nothing, since the client library does not
+// tell it that it may.
+const refusalDelay = 2500 * time.Millisecond
+
+// sniffer notes how a peer's first answer begins, and when it last said something.
 type sniffer struct {
 	net.Conn
 	// head holds the first bytes that arrived, most significant first, and how many they are.
 	head atomic.Uint32
+	// spoke is when the last bytes arrived.
+	spoke atomic.Pointer[time.Time]
 }
 
 func (s *sniffer) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
+	if n > 0 {
+		now := time.Now()
+		s.spoke.Store(&now)
+	}
 	if n > 0 && s.head.Load() == 0 {
 		// The library reads a frame header of 7 bytes, which has come whole or not at all.
 		head := uint32(min(n, 3))
@@ -41,6 +53,15 @@ func (s *sniffer) Read(b []byte) (int, error) {
 
 // answered reports whether the peer said anything.
 func (s *sniffer) answered() bool { return s != nil && s.head.Load() != 0 }
+
+// broke reports whether it was silent for less time than it takes to refuse a user.
+func (s *sniffer) broke() bool {
+	if s == nil {
+		return false
+	}
+	spoke := s.spoke.Load()
+	return spoke != nil && time.Since(*spoke) < refusalDelay
+}
 
 // isTLS reports whether it answered with a TLS alert or handshake.
 func (s *sniffer) isTLS() bool {
@@ -70,6 +91,9 @@ func explain(ctx context.Context, err error, uri amqp.URI, socket *sniffer) erro
 	switch {
 	case errors.As(err, &answer) && answer.Server:
 		return explainAnswer(answer, uri)
+	case errors.Is(err, amqp.ErrCredentials) && socket.broke():
+		// The library's guess when there was no answer.
+		return errors.New("the broker closed the connection without a word")
 	case errors.Is(err, amqp.ErrCredentials), errors.Is(err, amqp.ErrSASL):
 		return fmt.Errorf("%w (user %q)", ErrCredentials, uri.Username)
 	case errors.Is(err, amqp.ErrVhost):
