@@ -30,15 +30,17 @@ type Outcome struct {
 // success counts then. Decide is pure.
 func Decide(err error, attempt int, tiers []retry.Tier, cut bool) Outcome {
 	var (
-		discard *discardError
-		verdict *verdictError
+		discard  *discardError
+		verdict  *verdictError
+		panicked *panicError
 	)
 	switch {
 	case err == nil:
 		return Outcome{Verdict: Acked}
 	case cut:
 		return Outcome{Verdict: GivenBack, Err: err}
-	case errors.As(err, &discard):
+	// A panic is a failure whatever its value: only a handler that returns may let a message go.
+	case errors.As(err, &discard) && !errors.As(err, &panicked):
 		return Outcome{Verdict: Discarded, Err: err}
 	case errors.As(err, &verdict):
 		return Outcome{Verdict: Parked, Reason: verdict.reason, Category: categoryOf(err), Err: err}

@@ -57,6 +57,7 @@ func TestDecide(t *testing.T) {
 		"a panic after the cut":           {&panicError{}, 1, tiers, true, Outcome{Verdict: GivenBack}},
 		"a panic":                         {&panicError{value: 1}, 1, tiers, false, Outcome{Verdict: Retried, Category: retry.CategoryPanic, Delay: time.Second}},
 		"a panic after the last tier":     {&panicError{value: 1}, 3, tiers, false, Outcome{Verdict: Parked, Reason: retry.ReasonExhausted, Category: retry.CategoryPanic}},
+		"a panic with a discard":          {&panicError{value: Discard("old")}, 1, tiers, false, Outcome{Verdict: Retried, Category: retry.CategoryPanic, Delay: time.Second}},
 		"a panic with a permanent error":  {&panicError{value: Permanent(fails)}, 1, tiers, false, Outcome{Verdict: Parked, Reason: retry.ReasonPermanent, Category: retry.CategoryPanic}},
 		"the end of HandlerTimeout":       {&timeoutError{err: fails}, 1, tiers, false, Outcome{Verdict: Retried, Category: retry.CategoryTimeout, Delay: time.Second}},
 	} {
