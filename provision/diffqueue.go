@@ -173,7 +173,7 @@ func (p *pool) ladderChanged(old, l retry.Ladder) {
 	var longest []string
 	c.Verdict, longest = p.switchVerdict(parts)
 	if c.Verdict == VerdictDrains {
-		c.Cost = few(quoted(longest)) + " " + isAre(longest, "is", "are") + " fed no longer and " + isAre(longest, "empties", "empty") +
+		c.Cost = few(quoted(longest)) + " " + isAre(longest, "is", "are") + " no longer fed and " + isAre(longest, "empties", "empty") +
 			" into the work queue by " + isAre(longest, "itself", "themselves") + "; apply leaves " + isAre(longest, "it", "them") + " on the broker"
 	}
 	if c.Verdict == VerdictRecreate {

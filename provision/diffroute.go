@@ -95,7 +95,7 @@ func (p *pool) routeAdded(x pooled) {
 func (p *pool) routeRemoved(x pooled) {
 	b := *x.binding
 	kind := p.before.exchangeType(b.Source)
-	c := FlowChange{Code: CodeRouteRemoved, Verdict: VerdictBreaking, Summary: "receives " + received(b, kind) + " no longer"}
+	c := FlowChange{Code: CodeRouteRemoved, Verdict: VerdictBreaking, Summary: "no longer receives " + received(b, kind)}
 	if other, ok := p.covering(b); ok {
 		c.Code, c.Verdict = CodeRouteCovered, VerdictSafe
 		c.Summary = "still receives " + received(b, kind) + ", but by another binding"
