@@ -2,6 +2,8 @@ package provision
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/rmqkit/rmqkit/topology"
 )
@@ -82,8 +84,10 @@ func describeBinding(b topology.Binding) string {
 	if b.RoutingKey != "" {
 		text += fmt.Sprintf(" by %q", b.RoutingKey)
 	}
-	if len(b.Arguments) > 0 {
-		text += fmt.Sprintf(" with %v", b.Arguments) // maps print in key order
+	separator := " with "
+	for _, name := range slices.Sorted(maps.Keys(b.Arguments)) {
+		text += fmt.Sprintf("%s%s: %v", separator, name, b.Arguments[name])
+		separator = ", "
 	}
 	return text
 }

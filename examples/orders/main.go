@@ -38,7 +38,13 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("orders", flag.ContinueOnError)
 	file := flags.String("topology", "topology.yaml", "the topology `FILE`")
-	if err := flags.Parse(args); err != nil {
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "orders [-topology FILE] publish | work | look | demo")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	url := os.Getenv("RMQ_URL")

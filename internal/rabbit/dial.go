@@ -118,7 +118,7 @@ func parse(c Config) (amqp.URI, error) {
 	uri, err := amqp.ParseURI(c.URL)
 	if err != nil {
 		// The library's own error may quote the URL with its password.
-		return amqp.URI{}, fmt.Errorf("%w: expected amqp://user:password@host:port/vhost or amqps://…, with what is not a letter or digit in user and password percent-encoded", ErrBadURL)
+		return amqp.URI{}, fmt.Errorf("%w: expected amqp://host:port/vhost or amqps://…, with user:password@ before the host, and what is not a letter or digit in them percent-encoded", ErrBadURL)
 	}
 	if uri.Port < 1 || uri.Port > 65535 {
 		return amqp.URI{}, fmt.Errorf("%w: port %d; expected 1 to 65535", ErrBadURL, uri.Port)
