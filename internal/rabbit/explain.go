@@ -22,21 +22,20 @@ var errTimeout = errors.New("no answer in time")
 // tell it that it may.
 const refusalDelay = 2500 * time.Millisecond
 
-// sniffer notes how a peer's first answer begins, and when it last said something.
+// sniffer notes how a peer's first answer begins, and how long it was silent.
 type sniffer struct {
 	net.Conn
 	// head holds the first bytes that arrived, most significant first, and how many they are.
 	head atomic.Uint32
-	// spoke is when the last bytes arrived.
-	spoke atomic.Pointer[time.Time]
+	// silent is the longest time that a read has waited. The last one would not do: over TLS a peer that
+	// closes says so, which ends its silence.
+	silent atomic.Int64
 }
 
 func (s *sniffer) Read(b []byte) (int, error) {
+	began := time.Now()
 	n, err := s.Conn.Read(b)
-	if n > 0 {
-		now := time.Now()
-		s.spoke.Store(&now)
-	}
+	s.silent.Store(max(s.silent.Load(), int64(time.Since(began))))
 	if n > 0 && s.head.Load() == 0 {
 		// The library reads a frame header of 7 bytes, which has come whole or not at all.
 		head := uint32(min(n, 3))
@@ -54,14 +53,8 @@ func (s *sniffer) Read(b []byte) (int, error) {
 // answered reports whether the peer said anything.
 func (s *sniffer) answered() bool { return s != nil && s.head.Load() != 0 }
 
-// broke reports whether it was silent for less time than it takes to refuse a user.
-func (s *sniffer) broke() bool {
-	if s == nil {
-		return false
-	}
-	spoke := s.spoke.Load()
-	return spoke != nil && time.Since(*spoke) < refusalDelay
-}
+// broke reports whether it was never silent for as long as it takes to refuse a user.
+func (s *sniffer) broke() bool { return s != nil && time.Duration(s.silent.Load()) < refusalDelay }
 
 // isTLS reports whether it answered with a TLS alert or handshake.
 func (s *sniffer) isTLS() bool {
